@@ -23,7 +23,7 @@ from typing import Any
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest, ingest_uploads
 from held_strategies import interval
 from questions import passages
@@ -78,8 +78,8 @@ async def ask_all(services: Container, tenant: TenantId, asked: Sequence[Asked])
             "difference": round(statistics.fmean(value - base for value, base in both), 3),
             "interval": [round(low, 3), round(high, 3)],
             "rounds": round(statistics.fmean(rounds[name]), 2),
-            "p50_ms": round(percentile(times[name], 0.5), 1),
-            "p95_ms": round(percentile(times[name], 0.95), 1),
+            "p50_ms": round(find_percentile(times[name], 0.5), 1),
+            "p95_ms": round(find_percentile(times[name], 0.95), 1),
         }
     return rows
 

@@ -21,7 +21,7 @@ from unittest import mock
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.evaluation.datasets import QuestionSet
-from agentic_rag_backend.evaluation.metrics import recall_at
+from agentic_rag_backend.evaluation.ranking_metrics import recall_at
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.strategies import graph as strategy
 from held_strategies import interval

@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest, rebuild
 from report import ROOT, data, finish, make_settings, quiet
 
@@ -134,8 +134,8 @@ def summary(outcomes: Sequence[Outcome], *, judged: bool) -> dict[str, Any]:
         "markers_resolve": round(sum(each.markers_resolve for each in outcomes) / count, 4),
         "documents_cited": round(sum(each.documents for each in answered) / len(answered), 2) if answered else None,
         "characters": round(sum(each.characters for each in answered) / len(answered)) if answered else None,
-        "p50_ms": round(percentile([each.synthesis_ms for each in answered], 0.5), 1) if answered else None,
-        "p95_ms": round(percentile([each.synthesis_ms for each in answered], 0.95), 1) if answered else None,
+        "p50_ms": round(find_percentile([each.synthesis_ms for each in answered], 0.5), 1) if answered else None,
+        "p95_ms": round(find_percentile([each.synthesis_ms for each in answered], 0.95), 1) if answered else None,
     }
 
 

@@ -23,8 +23,8 @@ from agentic_rag_backend.models.embedding.calibration import (
     BUNDLED_CALIBRATION,
     CALIBRATIONS,
     Calibration,
-    calibrated,
-    equated,
+    fit_scale,
+    make_calibration,
     shares_below,
 )
 from agentic_rag_backend.models.embedding.calibrator import measure_calibration
@@ -91,12 +91,12 @@ def fit(name: str, bundled: Sequence[Encoded], other: Sequence[Encoded]) -> Cali
     expected = [encoded.pairs() for encoded in bundled]
     actual = [encoded.pairs() for encoded in other]
     scales = {
-        kind: equated(
+        kind: fit_scale(
             np.concatenate([pairs[kind] for pairs in actual]), shares_below(np.concatenate([pairs[kind] for pairs in expected]))
         )
         for kind in ("questions", "passages")
     }
-    return calibrated(name, "fitted", **scales)
+    return make_calibration(name, "fitted", **scales)
 
 
 def entry(fingerprint: str, calibration: Calibration) -> str:

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import neo4j_direct_writes
-from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect
-from agentic_rag_backend.communities.detection.knowledge import contexts, graph_digest, read_visible, weighted_edges
+from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
+from agentic_rag_backend.communities.detection.knowledge import graph_digest, list_contexts, read_visible, weighted_edges
 from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -158,7 +158,9 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
     clock.of("digest", lambda: graph_digest(knowledge, options))
 
     def divided(before: PreviousDivision | None) -> Detection:
-        return detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge), previous=before)
+        return detect_communities(
+            edges, entities=knowledge.entities, options=options, contexts=list_contexts(knowledge), previous=before
+        )
 
     found = clock.of("detect", lambda: divided(None))
     again = clock.of("detect again", lambda: divided(as_before(found)))

@@ -32,8 +32,8 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import load_passages, load_questions
-from agentic_rag_backend.evaluation.diversity import Listing, diversity
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
+from agentic_rag_backend.evaluation.result_diversity import Listing, measure_diversity
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_testing.models.server import ModelServer
@@ -83,8 +83,8 @@ class Measured:
             "citations": self.citations,
             "verbatim": self.verbatim,
             "documents_cited": len(self.cited),
-            "p50_s": round(percentile(self.seconds, 0.5), 3),
-            "p95_s": round(percentile(self.seconds, 0.95), 3),
+            "p50_s": round(find_percentile(self.seconds, 0.5), 3),
+            "p95_s": round(find_percentile(self.seconds, 0.95), 3),
         }
 
 
@@ -245,7 +245,7 @@ async def varied(podcasts: Podcasts, questions: Sequence[str]) -> dict[str, Any]
     totals = {"documents": counts["documents"], "communities": len(held), "entities": None}
     rows = {}
     for strategy in COMPARED:
-        rows[strategy] = diversity([await podcasts.listing(strategy, each) for each in questions], totals).as_result()
+        rows[strategy] = measure_diversity([await podcasts.listing(strategy, each) for each in questions], totals).as_result()
         print(strategy, rows[strategy], flush=True)
     return rows
 

@@ -29,7 +29,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuledDocument
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 from agentic_rag_backend.knowledge.extraction.word_scores import CLASSES, DECIDED, SLOTS, WordScores, word_pieces
 from agentic_rag_backend.models.embedding import onnx_graph
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from extraction import chunk, gold_types, read
 from report import data
 from seed_names import SEED_NAMES
@@ -63,8 +63,8 @@ class WordVectors:
     @classmethod
     def bundled(cls) -> WordVectors:
         """Return the table of the bundled encoder, without pieces of other scripts than Latin."""
-        table = word_table(locate(MODEL_FILE, None).path.read_bytes())
-        stored = json.loads(locate(TOKENIZER_FILE, None).path.read_text(encoding="utf-8"))["model"]["vocab"]
+        table = word_table(locate_file(MODEL_FILE, None).path.read_bytes())
+        stored = json.loads(locate_file(TOKENIZER_FILE, None).path.read_text(encoding="utf-8"))["model"]["vocab"]
         kept = {
             piece: row
             for piece, row in stored.items()
@@ -88,11 +88,11 @@ class WordVectors:
 
 def word_table(model: bytes) -> NDArray[np.int8]:
     """Return the quantised word vectors of an encoder, shape (pieces, dimensions). The scale of a row does not matter here."""
-    (graph,) = [field.value for field in onnx_graph._fields(memoryview(model)) if field.number == onnx_graph._GRAPH]
-    tables = [field.value for field in onnx_graph._fields(graph) if field.number == onnx_graph._INITIALIZER]
-    (found,) = [table for table in tables if "word_embeddings.weight_q" in onnx_graph._tensor(table)[0]]
-    (numbers,) = [field.value for field in onnx_graph._fields(found) if field.number == RAW_DATA]
-    tensor = onnx_graph._tensor(found)[1]
+    (graph,) = [field.value for field in onnx_graph._read_fields(memoryview(model)) if field.number == onnx_graph._GRAPH]
+    tables = [field.value for field in onnx_graph._read_fields(graph) if field.number == onnx_graph._INITIALIZER]
+    (found,) = [table for table in tables if "word_embeddings.weight_q" in onnx_graph._read_tensor(table)[0]]
+    (numbers,) = [field.value for field in onnx_graph._read_fields(found) if field.number == RAW_DATA]
+    tensor = onnx_graph._read_tensor(found)[1]
     return np.frombuffer(numbers, dtype=np.int8).reshape(() if tensor is None else tensor.shape)
 
 

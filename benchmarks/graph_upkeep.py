@@ -39,7 +39,7 @@ from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.rows import raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import documents
-from agentic_rag_backend.stores.graph import rows
+from agentic_rag_backend.stores.graph import graph_rows
 from agentic_rag_backend.stores.graph.sqlite import _SQL, SqliteGraphStore
 
 CHUNKS, PER_CHUNK, ENTITIES_PER_DOCUMENT, SKEW = 2, 7, 3, 0.7
@@ -94,11 +94,11 @@ class Corpus:
 
         def add(connection: Any) -> None:
             for each in said:
-                names = rows.name_rows(owner, each)
-                connection.executemany(_SQL["add_entity"], rows.entity_rows(owner, each))
+                names = graph_rows.name_rows(owner, each)
+                connection.executemany(_SQL["add_entity"], graph_rows.entity_rows(owner, each))
                 connection.executemany(_SQL["add_entity_name"], names)
                 connection.executemany(_SQL["add_entity_support"], names)
-                connection.executemany(_SQL["add_mention"], rows.mention_rows(owner, each))
+                connection.executemany(_SQL["add_mention"], graph_rows.mention_rows(owner, each))
 
         def record(connection: Connection) -> None:
             connection.execute(insert(documents), [self._row(id, visible) for id in ids])
@@ -226,7 +226,10 @@ def loads(folder: Path, size: int, turns: int) -> dict[str, dict[str, float]]:
         for what, figures in found.items():
             command = [sys.executable, __file__, "--folder", str(folder), "--only", what, str(size)]
             figures.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
-    return {what: {name: statistics.median(each[name] for each in rows) for name in rows[0]} for what, rows in found.items()}
+    return {
+        what: {name: statistics.median(each[name] for each in graph_rows) for name in graph_rows[0]}
+        for what, graph_rows in found.items()
+    }
 
 
 async def measure(folder: Path, size: int) -> dict[str, float]:

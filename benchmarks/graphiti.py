@@ -35,7 +35,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Relationship, RelationshipSupport, Support
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -43,6 +43,9 @@ from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
+from agentic_rag_backend.plugins.graphiti.filters import valid_at
+from agentic_rag_backend.plugins.graphiti.search import GraphitiSearch, recipe
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
@@ -53,9 +56,6 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
-from agentic_rag_backend.stores.graph.graphiti.filters import valid_at
-from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch, recipe
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorPoint
@@ -366,10 +366,10 @@ class Measurement:
         """Return the figures; times in ms."""
         return {
             "questions": len(self.whole_ms),
-            "leg p50": round(percentile(self.leg_ms, 0.5), 1) if self.leg_ms else None,
-            "leg p95": round(percentile(self.leg_ms, 0.95), 1) if self.leg_ms else None,
-            "low level p50": round(percentile(self.whole_ms, 0.5), 1),
-            "low level p95": round(percentile(self.whole_ms, 0.95), 1),
+            "leg p50": round(find_percentile(self.leg_ms, 0.5), 1) if self.leg_ms else None,
+            "leg p95": round(find_percentile(self.leg_ms, 0.95), 1) if self.leg_ms else None,
+            "low level p50": round(find_percentile(self.whole_ms, 0.5), 1),
+            "low level p95": round(find_percentile(self.whole_ms, 0.95), 1),
             "statements, leg": max(self.leg_statements) if self.leg_statements else 0,
             "statements, all": max(self.statements),
             "fact in first 10": round(sum(self.found) / len(self.found), 3),

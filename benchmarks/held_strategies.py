@@ -21,7 +21,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest_uploads
 from questions import Asked, articles, passages
 from report import data, finish, make_settings, quiet
@@ -80,7 +80,7 @@ async def ask_all(services: Container, tenant: TenantId, asked: Sequence[Asked])
             "difference": round(sum(differences) / len(differences), 3),
             "interval": [round(low, 3), round(high, 3)],
             "fallbacks": fallbacks[name],
-            "p50_ms": round(percentile(times[name], 0.5), 1),
+            "p50_ms": round(find_percentile(times[name], 0.5), 1),
         }
     return rows
 

@@ -24,10 +24,10 @@ from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptio
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.installation import Ocr
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
 from report import RESULTS, ROOT, finish, quiet
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
@@ -72,7 +72,7 @@ async def outcome(isolation: Isolation, document: HostileDocument, content: byte
     try:
         media_type = media_type_of(None, document.file_name, content[:SNIFFED_BYTES])
         head, whole = content[:CHECKED_BYTES], len(content) <= CHECKED_BYTES
-        await isolation.call("check", head, media_type, None, document.file_name, whole, size_bytes=len(head))
+        await isolation.call_worker("check", head, media_type, None, document.file_name, whole, size_bytes=len(head))
         version = DocumentVersion(
             document_id="document-1",
             version=1,
@@ -83,7 +83,7 @@ async def outcome(isolation: Isolation, document: HostileDocument, content: byte
             options=ProcessingOptions(),
             metadata={},
         )
-        parsed, chunks = await IsolatedReader(isolation, Ocr()).read(TENANT, version, content)
+        parsed, chunks = await IsolatedReader(isolation, Ocr()).read_version(TENANT, version, content)
     except AgenticRagError as error:
         return f"{error.code}: {error.message}", error.message
     except WorkerFault as fault:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import report
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, Legs, NodeKind, VectorPoint, VectorSearch
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
@@ -154,7 +154,7 @@ async def ask(store: EdgeVectorStore, sample: Sample) -> dict[str, Any]:
                 legs.append(found)
             await asyncio.sleep(0)
     hits = [len({hit.id for hit in found.dense[:10]} & truth) for found, truth in zip(legs, sample.truth, strict=True)]
-    told = {f"{kind}_p{rank}_ms": round(percentile(times[kind], rank / 100), 2) for kind in times for rank in (50, 95)}
+    told = {f"{kind}_p{rank}_ms": round(find_percentile(times[kind], rank / 100), 2) for kind in times for rank in (50, 95)}
     return {"vectors": len(sample.ids), "recall_at_10": float(np.mean(hits) / 10), **told, "legs": legs}
 
 
@@ -231,7 +231,7 @@ async def replaced(store: EdgeVectorStore, folder: Path, largest: Sample, topics
         "gap_seen_s": round(gaps.longest_s, 3),
         "gap_cpu_s": round(gaps.longest_cpu_s, 3),
         "phases_began_s": {name: round(at, 2) for name, at in phases.items()},
-        "p95_during_ms": round(percentile(during, 0.95), 2),
+        "p95_during_ms": round(find_percentile(during, 0.95), 2),
         "searches_during": len(during),
         "points_expected": expected,
         "points_held": held,

@@ -18,8 +18,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
-from agentic_rag_backend.ingestion.isolation import calls, client
-from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation import calls, worker_pool
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from formats import WRITERS
 from report import finish, quiet
@@ -43,23 +43,23 @@ async def costs(isolation: Isolation, suffix: str, content: bytes) -> dict[str, 
 
     def here() -> float:
         begin = time.perf_counter()
-        calls.read(resources, content, media_type, OWNER, options)
+        calls.read_file(resources, content, media_type, OWNER, options)
         return (time.perf_counter() - begin) * 1000
 
     async def isolated() -> float:
         begin = time.perf_counter()
-        await isolation.call("read", content, media_type, OWNER, options, size_bytes=len(content))
+        await isolation.call_worker("read", content, media_type, OWNER, options, size_bytes=len(content))
         return (time.perf_counter() - begin) * 1000
 
     here()
-    kept_calls, client.CALLS_PER_WORKER = client.CALLS_PER_WORKER, 0  # no worker is kept
+    kept_calls, worker_pool.CALLS_PER_WORKER = worker_pool.CALLS_PER_WORKER, 0  # no worker is kept
     try:
         first = await isolated()
         assert isolation.server_pid is not None
         found = {"first": first, "server_mb": resident_mb(isolation.server_pid)}
         found["new"] = median([await isolated() for _ in range(ROUNDS)])
     finally:
-        client.CALLS_PER_WORKER = kept_calls
+        worker_pool.CALLS_PER_WORKER = kept_calls
     await isolated()
     found["kept"] = median([await isolated() for _ in range(ROUNDS)])
     found["here"] = median([here() for _ in range(ROUNDS)])

@@ -27,7 +27,7 @@ from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
+from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from corpora import ingest_uploads
 from report import ROOT

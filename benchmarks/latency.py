@@ -31,7 +31,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.evaluation.datasets import load_question_set
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
@@ -105,7 +105,7 @@ async def plant(services: Container, tenant: TenantId, corpus: Corpus, first: in
         extractions = await extractor.extract(title, paragraphs_as_chunks(tenant, document_id, 1, texts))
         knowledge = await resolver.resolve(tenant, document_id, 1, title, extractions)
         await services.graph.write_document(tenant, knowledge)
-        await facts.write(tenant, knowledge)
+        await facts.write_points(tenant, knowledge)
     await services.vectors.flush()
 
 
@@ -138,8 +138,8 @@ async def ask(services: Container, tenants: Sequence[Tenant], questions: Sequenc
             used[name] += (time.process_time() - cpu) * 1000
     return {
         name: {
-            "p50_ms": round(percentile(times[name], 0.5), 1),
-            "p95_ms": round(percentile(times[name], 0.95), 1),
+            "p50_ms": round(find_percentile(times[name], 0.5), 1),
+            "p95_ms": round(find_percentile(times[name], 0.95), 1),
             "cpu_ms": round(used[name] / len(questions), 1),
         }
         for name in STRATEGIES
@@ -172,9 +172,9 @@ async def read_at_once(
         "per_s": round(len(times) / elapsed, 1),
         "of_cores": round(len(times) / elapsed * cpu_ms / 1000 / cores, 2),
         "cpu_ms": round(spent / len(times) * 1000, 1),
-        "p50_ms": round(percentile(times, 0.5)),
-        "p95_ms": round(percentile(times, 0.95)),
-        "longest_per_p50": round(max(times) / percentile(times, 0.5), 1),
+        "p50_ms": round(find_percentile(times, 0.5)),
+        "p95_ms": round(find_percentile(times, 0.95)),
+        "longest_per_p50": round(max(times) / find_percentile(times, 0.5), 1),
         "least_per_most": round(min(answered) / max(answered), 2),
     }
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.graph import neo4j_schema, nodes, rows
+from agentic_rag_backend.stores.graph import graph_rows, neo4j_schema, nodes
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
 
 Row = dict[str, Any]
@@ -136,7 +136,7 @@ async def fill(connections: Neo4jConnections, tenant: TenantId, documents: Itera
 def _rows(tenant: TenantId, knowledge: DocumentKnowledge, seen: _Seen) -> dict[str, list[Row]]:
     """Return the rows of each statement for a document, in order. Relationships are recorded in ``seen``."""
     version = nodes.version_row(tenant, knowledge)
-    supports = rows.support_rows(tenant, knowledge)
+    supports = graph_rows.support_rows(tenant, knowledge)
     names, mentions = nodes.name_rows(tenant, knowledge), nodes.mention_rows(tenant, knowledge)
     statements = nodes.statement_rows(tenant, supports)
     for row in nodes.relationship_rows(tenant, knowledge, supports):

@@ -23,9 +23,9 @@ from PIL import Image, ImageFilter
 
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.pdf import scans
-from agentic_rag_backend.ingestion.parsing.pdf.parser import PdfParser
+from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
 from agentic_rag_backend.ingestion.recognition import tesseract
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 
 KINDS = {"clean": (1.0, False), "worn": (1.0, True), "small": (0.65, True)}
 SAME = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "`": "'", "—": "-", "–": "-"})
@@ -111,7 +111,7 @@ def main() -> None:
     arguments.add_argument("--pages", type=int, nargs="+", default=[21, 61, 101, 151])
     arguments.add_argument("--dpi", type=int, nargs="+", default=[150, 200, 250, 300])
     given = arguments.parse_args()
-    options = asyncio.run(Ocr(OcrSettings(mode="tesseract")).options())
+    options = asyncio.run(Ocr(OcrSettings(mode="tesseract")).choose_options())
     if isinstance(options, str):
         raise SystemExit(options)
     measure(options, given.file, given.pages, given.dpi)

@@ -19,7 +19,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.evaluation.datasets import load_question_set
-from agentic_rag_backend.evaluation.metrics import percentile, recall_at
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile, recall_at
 from agentic_rag_backend.ingestion.uploads import Upload
 from chunking import found, load
 from corpora import ingest_uploads
@@ -92,7 +92,7 @@ async def measure_one(services: Container, name: str, uploads: Sequence[Upload],
     for (method, retriever), values in recalls.items():
         row[method][retriever] = {
             "R@5": round(sum(values) / len(values), 3),
-            "p50_ms": round(percentile(times[method, retriever], 0.5), 2),
+            "p50_ms": round(find_percentile(times[method, retriever], 0.5), 2),
         }
         print(name, method, retriever, row[method][retriever], flush=True)
     return row

@@ -22,8 +22,8 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
-from agentic_rag_backend.evaluation.metrics import all_at, percentile, recall_at
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.evaluation.ranking_metrics import all_at, find_percentile, recall_at
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_testing.models.process import ModelProcess
 from corpora import ingest
 from planted_passages import plant
@@ -78,8 +78,8 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
     return {
         name: {
             **{metric: round(sum(row[n] for row in scores[name]) / len(scores[name]), 3) for n, metric in enumerate(NAMES)},
-            "p50_ms": round(percentile(times[name], 0.5), 2),
-            "p95_ms": round(percentile(times[name], 0.95), 2),
+            "p50_ms": round(find_percentile(times[name], 0.5), 2),
+            "p95_ms": round(find_percentile(times[name], 0.95), 2),
         }
         for name in ASKED
     }

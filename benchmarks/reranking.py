@@ -24,9 +24,9 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Rerank, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import LabelledQuestion, QuestionSet, load_passages, load_question_set
-from agentic_rag_backend.evaluation.diversity import Listing, diversity
-from agentic_rag_backend.evaluation.metrics import ndcg_at, percentile, recall_at
-from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile, ndcg_at, recall_at
+from agentic_rag_backend.evaluation.result_diversity import Listing, measure_diversity
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from corpora import ingest
 from report import data, finish, make_settings, quiet
@@ -123,14 +123,14 @@ def row(questions: QuestionSet, found: Sequence[Retrieval], times: Sequence[floa
         keys = keys_of(result)
         scores.append([*(recall_at(keys, labelled.gold, k) for k in (1, 2, 5, 10)), ndcg_at(keys, labelled.gold, 10)])
     names = ("R@1", "R@2", "R@5", "R@10", "nDCG@10")
-    varied = diversity([listing(each) for each in found], {"documents": documents})
+    varied = measure_diversity([listing(each) for each in found], {"documents": documents})
     return {
         **{name: round(sum(each[number] for each in scores) / len(scores), 3) for number, name in enumerate(names)},
         "diversity": round(varied.ratio, 3),
         "of possible": round(varied.of_bound or 0.0, 3),
         "similarity": round(varied.intra_list_similarity or 0.0, 3),
-        "p50_ms": round(percentile(times, 0.5), 1),
-        "p95_ms": round(percentile(times, 0.95), 1),
+        "p50_ms": round(find_percentile(times, 0.5), 1),
+        "p95_ms": round(find_percentile(times, 0.95), 1),
     }
 
 

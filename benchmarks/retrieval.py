@@ -20,7 +20,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Rerank, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import QuestionSet, load_question_set
-from agentic_rag_backend.evaluation.metrics import all_at, ndcg_at, percentile, recall_at
+from agentic_rag_backend.evaluation.ranking_metrics import all_at, find_percentile, ndcg_at, recall_at
 from agentic_rag_backend.memory import serve_from_now
 from corpora import ingest, rebuild
 from report import data, finish, make_settings, quiet
@@ -75,8 +75,8 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
     return {
         name: {
             **{metric: round(sum(row[n] for row in scores[name]) / len(scores[name]), 3) for n, metric in enumerate(names)},
-            "p50_ms": round(percentile(times[name], 0.5), 2),
-            "p95_ms": round(percentile(times[name], 0.95), 2),
+            "p50_ms": round(find_percentile(times[name], 0.5), 2),
+            "p95_ms": round(find_percentile(times[name], 0.95), 2),
         }
         for name in STRATEGIES
     }

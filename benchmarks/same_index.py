@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_rag_backend.evaluation.metrics import recall_at
+from agentic_rag_backend.evaluation.ranking_metrics import recall_at
 from same_corpora import Corpus, Question, load_corpus
 from same_results import Canon, digest
 from same_server import Service, make_ids_reproducible, open_service

@@ -29,7 +29,7 @@ from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedRea
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.base import Ending
+from agentic_rag_backend.stores.catalogue.base import JobEnding
 from agentic_rag_testing.tracing import TraceCounts
 from corpora import ingest
 from report import make_settings, quiet
@@ -210,7 +210,7 @@ class _Ended:
             finally:
                 self._jobs[job_id].set()
 
-        async def shown(documents: Any, *args: Any, ending: Ending | None = None, **kwargs: Any) -> Any:
+        async def shown(documents: Any, *args: Any, ending: JobEnding | None = None, **kwargs: Any) -> Any:
             try:
                 return await publish(documents, *args, ending=ending, **kwargs)
             finally:

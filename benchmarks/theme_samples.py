@@ -1,6 +1,6 @@
 """Writes a page with theme summaries and answers to theme questions over the examples, without a model, and its figures.
 
-``python theme_samples.py --page`` writes ``docs/reference/benchmarks/theme-samples.md``: the ten largest themes and ten answers
+``python theme_samples.py --page`` writes ``docs/reference/benchmarks/theme-samples.md``: the largest themes and some answers
 of ``global``, exactly as the product returns them. Without ``--page``, it prints the figures only. ``--data FOLDER`` reads a
 filled data folder instead of ingesting the examples.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import mean
 
 from agentic_rag_backend import open_embedded
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
@@ -31,7 +31,8 @@ PAGE = ROOT / "docs" / "reference" / "benchmarks" / "theme-samples.md"
 CORPUS = ROOT / "examples" / "corpus"
 QUESTIONS = ROOT / "examples" / "questions.jsonl"
 FURTHER = ("What worries the fishers?", "What are the main topics of these documents?")
-SUMMARIES = 10
+SUMMARIES = 4
+ANSWERS = 4
 INTRODUCES = "documents of this theme"
 """Part of the introduction of a summary, which is counted and not quoted."""
 SEARCHES = (
@@ -113,13 +114,13 @@ def page(themes: Sequence[CommunityView], answers: Sequence[tuple[Question, Answ
         "The texts are exactly those of the product.",
         "## Figures",
         "\n".join(figures),
-        "## Ten summaries",
+        "## Summaries",
         "The largest themes of the coarsest level. The first sentence of a summary is counted, the others are quoted.",
     ]
     for theme in themes[:SUMMARIES]:
         parts += [f"### {theme.name}", f"Keywords: {', '.join(theme.keywords)}.", _quote(theme.summary)]
-    parts += ["## Ten answers", "Answers of `global`. The first sentence is the `introduction`, which has no citation."]
-    for asked, answer in answers:
+    parts += ["## Answers", "Answers of `global`. The first sentence is the `introduction`, which has no citation."]
+    for asked, answer in answers[:ANSWERS]:
         parts += [f"### {asked.text}", _quote(answer.text)]
     return "\n\n".join(parts) + "\n"
 

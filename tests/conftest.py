@@ -21,7 +21,7 @@ from services import NAMES, bge_small, neo4j_server, postgres_server, qdrant_ser
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
 from agentic_rag_backend import priority
-from agentic_rag_backend.memory import collection_paused, settle
+from agentic_rag_backend.memory import pause_collection, settle_collection
 
 __all__ = [
     "_migrated_postgres",
@@ -111,10 +111,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Leave out what is imported and collected from garbage collections, which took a fifteenth of the CPU time of tests."""
-    with collection_paused():
+    with pause_collection():
         yield
         gc.collect()
-        settle()
+        settle_collection()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_testing.models.embedder import CHECKS
 from agentic_rag_testing.models.server import ModelServer
 

@@ -24,12 +24,12 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.plugins.graphiti import episodes, sdk
+from agentic_rag_backend.plugins.graphiti.clients import EpisodeLanguageModel
+from agentic_rag_backend.plugins.graphiti.driver import TenantDriver, TenantReads
+from agentic_rag_backend.plugins.graphiti.interface import TenantSearch
+from agentic_rag_backend.plugins.graphiti.search import GraphitiSearch, recipe
 from agentic_rag_backend.stores.graph.base import GraphQuestion
-from agentic_rag_backend.stores.graph.graphiti import episodes, sdk
-from agentic_rag_backend.stores.graph.graphiti.clients import EpisodeLanguageModel
-from agentic_rag_backend.stores.graph.graphiti.driver import TenantDriver, TenantReads
-from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
-from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch, recipe
 
 # After the SDK, which imports it without its warnings.
 import graphiti_core  # isort: skip
@@ -320,7 +320,7 @@ def test_telemetry_is_switched_off_by_the_variable_that_we_set(monkeypatch: pyte
 _IMPORTS = """
 import os, sys
 before = dict(os.environ)
-import agentic_rag_backend.stores.graph.graphiti.search
+import agentic_rag_backend.plugins.graphiti.search
 changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
 assert changed == {"GRAPHITI_TELEMETRY_ENABLED": "false"}, changed
 assert "posthog" not in sys.modules

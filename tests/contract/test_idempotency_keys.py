@@ -12,7 +12,7 @@ from planted_statements import plant
 from sqlalchemy import select
 
 from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress
-from agentic_rag_backend.stores.catalogue import idempotency as module
+from agentic_rag_backend.stores.catalogue import idempotency_keys as module
 from agentic_rag_backend.stores.catalogue.base import Catalogue, IdempotencyClaim, IdempotencyKeys, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys

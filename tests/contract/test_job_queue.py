@@ -80,7 +80,7 @@ class _OwnTransaction(JobQueue):
 
 
 class _Everybodys(TenantLocks):
-    def held(self, tenant_lock, tenant):  # type: ignore[no-untyped-def]
+    def hold_lock(self, tenant_lock, tenant):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext()
 
 
@@ -120,7 +120,7 @@ class _NewNames(JobQueue):
     """Treats every enqueueing as a new job."""
 
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
-        await asyncio.to_thread(self._table.enqueue, name, self._workflow(name).queue, tenant, job_id, time.time_ns())
+        await asyncio.to_thread(self._table.enqueue, name, self._find_workflow(name).queue, tenant, job_id, time.time_ns())
 
 
 class _KnowsAll(JobQueue):

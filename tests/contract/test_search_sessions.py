@@ -60,7 +60,7 @@ class _ReadsFirst(SearchSessions):
 
     async def remember(self, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
         held = await self.recall(tenant, digest) or SessionMemory()
-        whole = held.extended(more)
+        whole = held.extend_memory(more)
         await self.read.wait()
 
         def replace(connection: Connection) -> SessionMemory:

@@ -32,8 +32,8 @@ from agentic_rag_backend.stores.vector.base import (
     VectorStore,
 )
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_testing.stores import vector_search
 from agentic_rag_testing.stores import vector_store as contract
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, Check, OpenStore, point_id

@@ -18,15 +18,15 @@ from agentic_rag_backend.api.schemas.questions import AnswerBody, DualLevelBody,
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader
-from agentic_rag_backend.transfer.contents import parts
-from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decoded
+from agentic_rag_backend.transfer.contents import read_parts
+from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decode_record
 
 TENANT = TenantId("t_" + "1" * 32)
 TOKENIZER = WordPieceTokenizer()
@@ -67,7 +67,7 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 def test_documents(content: bytes, media_type: str, whole: bool) -> None:
     parser = parser_of(media_type)
     try:
-        preview = parser.check(content, whole=whole)
+        preview = parser.check(content, is_whole=whole)
         parsed = parser.parse(content)
     except UnreadableDocument:
         return
@@ -90,7 +90,7 @@ def _text_body(value: Any) -> object:
 
 READERS: Mapping[str, Callable[[Any], object]] = {
     "filters": parse_filter,
-    "metadata": metadata.checked,
+    "metadata": metadata_checks.check_metadata,
     "a search": SearchBody.model_validate,
     "a dual-level search": DualLevelBody.model_validate,
     "an answer": AnswerBody.model_validate,
@@ -122,7 +122,7 @@ def test_json_bodies(raw: bytes) -> None:
 @given(line=st.one_of(st.binary(max_size=80), OBJECTS.map(repr).map(str.encode), OBJECTS.map(lambda held: _json(held))))
 def test_lines_of_archives(kind: Any, line: bytes) -> None:
     try:
-        decoded(kind, line, where="line 1")
+        decode_record(kind, line, where="line 1")
     except InvalidRequest:
         return
 
@@ -132,7 +132,7 @@ def test_lines_of_archives(kind: Any, line: bytes) -> None:
 def test_archives(content: bytes) -> None:
     limits = ArchiveLimits(archive=100_000, original=10_000)
     try:
-        for _ in parts(ArchiveReader(io.BytesIO(content), limits), limits):
+        for _ in read_parts(ArchiveReader(io.BytesIO(content), limits), limits):
             pass
     except AgenticRagError:
         return

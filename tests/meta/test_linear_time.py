@@ -26,8 +26,8 @@ from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.statements import is_statement
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.models.llm.replies import RawReply, read_object, read_text
-from agentic_rag_backend.retrieval.options.weights import preset_for
+from agentic_rag_backend.models.llm.reply_reading import RawReply, read_object, read_text
+from agentic_rag_backend.retrieval.options.leg_weights import preset_for
 
 TENANT = TenantId("t_" + "1" * 32)
 UNITS = (

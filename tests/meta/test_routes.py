@@ -109,7 +109,7 @@ def test_every_metric_has_its_row_and_every_row_its_metric(root: Path, table_row
     rows = table_rows(root / "docs" / "guide" / "operations.md")
     described = {row[0].strip("`"): row[1] for row in rows if row[0].startswith("`agentic_rag_")}
     source = root / "backend" / "src" / "agentic_rag_backend"
-    made = "".join((source / name).read_text() for name in ("telemetry/metrics.py", "api/routers/metrics.py"))
+    made = "".join((source / name).read_text() for name in ("telemetry/metrics.py", "api/routers/prometheus.py"))
     found = {
         name + ("_total" if kind == "Counter" else ""): kind.lower()
         for kind, name in re.findall(r'(Counter|Gauge|Histogram)\(\s*"(\w+)"', made)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.filters import OPERATORS
 from agentic_rag_backend.generation.generators.registry import GENERATORS
-from agentic_rag_backend.retrieval.options.weights import PRESETS
+from agentic_rag_backend.retrieval.options.leg_weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
-from agentic_rag_backend.retrieval.requests.reranking import SharedRerankOptions
+from agentic_rag_backend.retrieval.requests.rerank_options import SharedRerankOptions
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 
 Rows = Sequence[Sequence[str]]

@@ -29,7 +29,7 @@ def outcome(breaker: Breaker, error: Exception | None = None, *, always: bool = 
     """Return the outcome of a call that ends with ``error``: ``made`` or ``refused``."""
     made = False
     try:
-        with breaker.watching(always=always):
+        with breaker.watch_call(always=always):
             made = True
             if error is not None:
                 raise error
@@ -66,7 +66,7 @@ def test_a_server_that_is_away_is_not_waited_for_again(breaker: Breaker, clock: 
 def test_only_one_tries_at_a_time(breaker: Breaker, clock: Clock) -> None:
     outcome(breaker, AWAY)
     clock.now = PAUSE_S
-    with breaker.watching():
+    with breaker.watch_call():
         assert outcome(breaker) == "refused"
         assert outcome(breaker, always=True) == "made", "a probe asks whatever the state is"
     assert outcome(breaker) == "made"
@@ -117,7 +117,7 @@ def test_a_refused_call_names_the_reason_and_when_to_come_back(breaker: Breaker,
     outcome(breaker, AWAY)
     clock.now = 0.5
 
-    with pytest.raises(StoreUnavailable, match="refused recently") as caught, breaker.watching():
+    with pytest.raises(StoreUnavailable, match="refused recently") as caught, breaker.watch_call():
         pass
 
     assert caught.value.retry_after_s == PAUSE_S
@@ -127,7 +127,7 @@ def test_a_refused_call_names_the_reason_and_when_to_come_back(breaker: Breaker,
 def test_an_error_that_only_a_server_which_is_there_gives_closes_the_circuit(clock: Clock) -> None:
     breaker = Breaker(Outages(ModelUnavailable, Unreachable, answered=(ModelRateLimited,)), clock=clock)
     for error in (ModelUnavailable("late"), ModelUnavailable("late"), ModelRateLimited("too many"), ModelUnavailable("late")):
-        with pytest.raises(ModelUnavailable), breaker.watching():
+        with pytest.raises(ModelUnavailable), breaker.watch_call():
             raise error
 
     assert not breaker.open

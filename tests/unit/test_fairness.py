@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.fairness import Actor, FairSlots, FairThreadPool, Rotation, act_for, actor, share_of
+from agentic_rag_backend.fairness import Actor, FairSlots, FairThreadPool, Rotation, act_for, current_actor, share_of
 
 A, B, C = (TenantId("t_" + letter * 32) for letter in "abc")
 
@@ -157,7 +157,7 @@ async def test_slots() -> None:
     async def hold(tenant: TenantId, name: str) -> None:
         act_for(tenant)
         told[name] = asyncio.Event()
-        async with slots.taken():
+        async with slots.hold_slot():
             begun.append(name)
             await told[name].wait()
 
@@ -182,21 +182,21 @@ async def test_slots() -> None:
         event.set()
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     assert [isinstance(each, asyncio.CancelledError) for each in ended] == [number in (0, 3) for number in range(10)]
-    async with slots.taken(A), slots.taken(A), slots.taken(A), slots.taken(B):
+    async with slots.hold_slot(A), slots.hold_slot(A), slots.hold_slot(A), slots.hold_slot(B):
         pass
 
 
 async def test_who_acts_is_inherited_by_tasks_and_threads() -> None:
     async def request() -> tuple[Actor, Actor]:
         act_for(A, job=True)
-        return await asyncio.create_task(_asked()), await asyncio.to_thread(actor)
+        return await asyncio.create_task(_asked()), await asyncio.to_thread(current_actor)
 
     assert await asyncio.create_task(request()) == (Actor(A, job=True),) * 2
-    assert actor() == Actor()
+    assert current_actor() == Actor()
 
 
 async def _asked() -> Actor:
-    return actor()
+    return current_actor()
 
 
 async def _settled() -> None:

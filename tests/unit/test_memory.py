@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 
 def test_collection_pauses_and_goes_on_also_after_an_error() -> None:
     assert gc.isenabled()
-    with collection_paused():
+    with pause_collection():
         assert not gc.isenabled()
-        with collection_paused():
+        with pause_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="in the start"), collection_paused():
+    with pytest.raises(ValueError, match="in the start"), pause_collection():
         raise ValueError("in the start")
     assert gc.isenabled()
 
@@ -26,9 +26,9 @@ def test_a_start_that_is_over_leaves_what_it_made_out_of_collections() -> None:
     # In a separate process, because freezing objects cannot be undone.
     code = """
 import gc
-from agentic_rag_backend.memory import collection_paused, serve_from_now
+from agentic_rag_backend.memory import pause_collection, serve_from_now
 before = gc.get_threshold()
-with collection_paused():
+with pause_collection():
     made = [[] for _ in range(1000)]
     serve_from_now()
     assert gc.isenabled()

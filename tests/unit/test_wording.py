@@ -17,7 +17,7 @@ from pydantic_core import PydanticKnownError, core_schema
 from agentic_rag_backend.api import schemas
 from agentic_rag_backend.api.responses.errors import install_error_handlers
 from agentic_rag_backend.api.schemas.base import Body
-from agentic_rag_backend.wording import describe_value, message_of, shortened
+from agentic_rag_backend.wording import describe_value, message_of, shorten_line
 
 NASTY = "\x07\u202e\x1b[31m\n"
 VALUES: tuple[Any, ...] = (
@@ -149,4 +149,4 @@ def test_values_in_messages(value: Any, shown: str) -> None:
 
 
 def test_half_of_a_surrogate_pair_is_escaped() -> None:
-    assert shortened("\ud800", 9) == r"\ud800"
+    assert shorten_line("\ud800", 9) == r"\ud800"

@@ -62,11 +62,11 @@ class Breaker:
         """Message of the last counted failure."""
         return self._reason
 
-    def check(self) -> None:
+    def check_state(self) -> None:
         """Return if a call would be allowed now.
 
         Raises:
-            AgenticRagError: as in `watching`.
+            AgenticRagError: as in `watch_call`.
         """
         if self._open_until is None:
             return
@@ -77,7 +77,7 @@ class Breaker:
             )
 
     @contextlib.contextmanager
-    def watching(self, *, always: bool = False) -> Iterator[None]:
+    def watch_call(self, *, always: bool = False) -> Iterator[None]:
         """Watch a call's outcome. ``always`` allows it in any state, as a probe.
 
         Raises:
@@ -86,26 +86,26 @@ class Breaker:
         """
         trial = self._open_until is not None
         if trial and not always:
-            self.check()
+            self.check_state()
             self._trying = True
         try:
             yield
         except self._outages.counted as error:
-            self._failed(error, trial=trial)
+            self._count_failure(error, trial=trial)
             raise
         else:  # other outcomes do not depend on the server: the caller cancelled, or the request is invalid
-            self._closed()
+            self._close_circuit()
         finally:
             if trial and not always:
                 self._trying = False
 
-    def _failed(self, error: AgenticRagError, *, trial: bool) -> None:
+    def _count_failure(self, error: AgenticRagError, *, trial: bool) -> None:
         if isinstance(error, self._outages.answered):
-            self._closed()
+            self._close_circuit()
             return
         self._failures, self._reason = self._failures + 1, error.message
         if trial or isinstance(error, self._outages.unreachable) or self._failures >= TOO_LATE:
             self._open_until = self._clock() + self._pause_s
 
-    def _closed(self) -> None:
+    def _close_circuit(self) -> None:
         self._failures, self._open_until = 0, None

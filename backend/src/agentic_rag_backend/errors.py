@@ -320,8 +320,8 @@ def error_class(code: str) -> type[AgenticRagError] | None:
     """Return the class with that code. None if the code is unknown. Only classes of imported modules are found."""
     waiting: list[type[AgenticRagError]] = [AgenticRagError]
     while waiting:
-        found = waiting.pop(0)
-        if found.code == code:
-            return found
-        waiting += found.__subclasses__()
+        error_type = waiting.pop(0)
+        if error_type.code == code:
+            return error_type
+        waiting += error_type.__subclasses__()
     return None

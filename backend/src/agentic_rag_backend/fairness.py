@@ -46,7 +46,7 @@ def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None
     _ACTOR.set(Actor(tenant, job, ends_at))
 
 
-def actor() -> Actor:
+def current_actor() -> Actor:
     """Return the actor of the current task or thread."""
     return _ACTOR.get()
 
@@ -126,9 +126,9 @@ class FairThreadPool(ThreadPoolExecutor):
         """Call ``fn`` on a thread, for the tenant of the current context."""
         future: Future[T] = Future()
         with self._lock:
-            self._rotation.add(actor().tenant, (future, partial(fn, *args, **kwargs)))
+            self._rotation.add(current_actor().tenant, (future, partial(fn, *args, **kwargs)))
         try:
-            super().submit(self._work)  # one per waiting call; it takes any of them
+            super().submit(self._run_calls)  # one per waiting call; it takes any of them
         except BaseException:
             future.cancel()
             raise
@@ -143,21 +143,21 @@ class FairThreadPool(ThreadPoolExecutor):
                 future.cancel()
         super().shutdown(wait, cancel_futures=cancel_futures)
 
-    def _work(self) -> None:
+    def _run_calls(self) -> None:
         with self._lock:
-            taken = self._rotation.take()
-            self._passed_over += taken is None
-        while taken is not None:
-            tenant, (future, call) = taken
-            _run(future, call)
-            del future, call, taken  # a waiting thread keeps no objects alive
+            entry = self._rotation.take()
+            self._passed_over += entry is None
+        while entry is not None:
+            tenant, (future, call) = entry
+            _run_call(future, call)
+            del future, call, entry  # a waiting thread keeps no objects alive
             with self._lock:
                 self._rotation.done(tenant)
-                taken = self._rotation.take() if self._passed_over else None
-                self._passed_over -= taken is not None
+                entry = self._rotation.take() if self._passed_over else None
+                self._passed_over -= entry is not None
 
 
-def _run(future: Future[Any], call: Callable[[], Any]) -> None:
+def _run_call(future: Future[Any], call: Callable[[], Any]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -181,25 +181,25 @@ class FairSlots:
         self._rotation: Rotation[asyncio.Future[None]] = Rotation(share_of(places) if of_tenant is None else of_tenant)
 
     @contextlib.asynccontextmanager
-    async def taken(self, tenant: TenantId | None = None) -> AsyncIterator[None]:
+    async def hold_slot(self, tenant: TenantId | None = None) -> AsyncIterator[None]:
         """Wait for a place for ``tenant`` (None: the tenant of the current context), and hold it."""
-        tenant, given = tenant or actor().tenant, asyncio.get_running_loop().create_future()
-        self._rotation.add(tenant, given)
-        self._give()
+        tenant, slot_given = tenant or current_actor().tenant, asyncio.get_running_loop().create_future()
+        self._rotation.add(tenant, slot_given)
+        self._give_slots()
         try:
-            await given
+            await slot_given
             yield
         finally:
-            if given.done() and not given.cancelled():
+            if slot_given.done() and not slot_given.cancelled():
                 self._rotation.done(tenant)
                 self._free += 1
-                self._give()
+                self._give_slots()
 
-    def _give(self) -> None:
-        while self._free and (taken := self._rotation.take()) is not None:
-            tenant, given = taken
-            if given.done():  # cancelled while it waited
+    def _give_slots(self) -> None:
+        while self._free and (entry := self._rotation.take()) is not None:
+            tenant, slot_given = entry
+            if slot_given.done():  # cancelled while it waited
                 self._rotation.done(tenant)
                 continue
             self._free -= 1
-            given.set_result(None)
+            slot_given.set_result(None)

@@ -31,14 +31,14 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.jobs.endings import JobEndings
+from agentic_rag_backend.jobs.job_endings import JobEndings
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.retrieval.requests.models import SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
 
@@ -310,7 +310,7 @@ class Embedded:
 
     async def _read_caller(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.
-        return await self.container.authenticator.local(self.tenant_id)
+        return await self.container.authenticator.local_principal(self.tenant_id)
 
     async def _submit_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
         slots = asyncio.Semaphore(IN_FLIGHT)
@@ -342,11 +342,11 @@ class Embedded:
         """Wait for the jobs of a message's attachments, and of the attachments within them."""
         for attachment in (job.result or {}).get("attachments", ()):
             if attachment.get("job_id"):
-                await self._await_attachments(await self._job_endings.wait(attachment["job_id"]))
+                await self._await_attachments(await self._job_endings.wait_for_end(attachment["job_id"]))
 
     async def _await_end(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
-        job = job if job.state.ended else await self._job_endings.wait(job.id)
+        job = job if job.state.ended else await self._job_endings.wait_for_end(job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             error = dict(job.error or {})
             message = str(error.get("message") or f"the {job.kind.value} job was {job.state.value}")

@@ -24,7 +24,7 @@ def give_back() -> None:
 
 
 @contextlib.contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Pause garbage collection, for the start of a process.
 
     The start creates half a million objects and drops few of them. Scanning them repeatedly took a seventh of its CPU time.
@@ -39,7 +39,7 @@ def collection_paused() -> Iterator[None]:
         gc.enable()
 
 
-def settle() -> None:
+def settle_collection() -> None:
     """End a pause. Later collections do not scan the objects of the start, which live as long as the process.
 
     Memory that the start has freed is returned to the system.
@@ -50,10 +50,10 @@ def settle() -> None:
 
 
 def serve_from_now() -> None:
-    """End the start of a process that answers requests: `settle`, and collect garbage less often.
+    """End the start of a process that answers requests: `settle_collection`, and collect garbage less often.
 
     A full garbage collection stops every thread, for 0.2 s of CPU as measured. Most of it scans objects that live as long as the
     process.
     """
-    settle()
+    settle_collection()
     gc.set_threshold(*_COLLECTED_AFTER)

@@ -567,7 +567,7 @@ class Settings(BaseSettings):
 
     @field_validator("openai_base_url", "embedding_base_url")
     @classmethod
-    def _endpoint(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _check_endpoint_address(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else endpoint_address(value, str(info.field_name).upper())
 
     @field_validator("llm_extra_body")
@@ -583,7 +583,7 @@ class Settings(BaseSettings):
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _networks(cls, value: str) -> str:
+    def _check_networks(cls, value: str) -> str:
         for part in filter(None, (part.strip() for part in value.split(","))):
             try:
                 ipaddress.ip_network(part)
@@ -605,21 +605,21 @@ class Settings(BaseSettings):
 
     @field_validator("extraction_entity_types")
     @classmethod
-    def _types(cls, value: str) -> str:
-        named = [type_ for part in value.split(",") if (type_ := part.strip())]
-        for type_ in named:
+    def _check_types(cls, value: str) -> str:
+        type_names = [type_ for part in value.split(",") if (type_ := part.strip())]
+        for type_ in type_names:
             if not re.fullmatch(r"[a-z][a-z0-9_ ]{0,39}", type_):
                 raise ValueError(
                     "EXTRACTION_ENTITY_TYPES must hold words of lower-case letters, digits, spaces and _, at most 40 characters "
                     f"each; got {type_[:80]!r}"
                 )
-        if not named:
+        if not type_names:
             raise ValueError("EXTRACTION_ENTITY_TYPES must name at least one type")
         return value
 
     @field_validator("cors_origins")
     @classmethod
-    def _origins(cls, value: str) -> str:
+    def _check_origins(cls, value: str) -> str:
         for part in value.split(","):
             origin = part.strip()
             if origin and origin != "*" and not re.fullmatch(r"https?://[^/\s*]+", origin):
@@ -627,7 +627,7 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def _derived(self) -> Settings:
+    def _derive_values(self) -> Settings:
         """Set the values that follow from LLM_PROFILE and LLM_TIMEOUT_S."""
         self.__dict__.update(self.derived)
         return self
@@ -655,6 +655,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Put the YAML file below ``.env``."""
-        named = (getattr(source, "env_vars", {}).get(CONFIG_VARIABLE.lower()) for source in (env_settings, dotenv_settings))
-        file = ConfigFile(settings_cls, next(filter(None, named), None))
+        config_paths = (
+            getattr(source, "env_vars", {}).get(CONFIG_VARIABLE.lower()) for source in (env_settings, dotenv_settings)
+        )
+        file = ConfigFile(settings_cls, next(filter(None, config_paths), None))
         return init_settings, env_settings, dotenv_settings, file

@@ -41,21 +41,21 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 """Values of each LLM_PROFILE."""
 
 
-def derive_values(values: Mapping[str, Any], given: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def derive_values(values: Mapping[str, Any], fields_given: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that follow from the profile and from LLM_TIMEOUT_S.
 
     Args:
         values: all settings by field.
-        given: fields that are set explicitly.
+        fields_given: fields that are set explicitly.
         defaults: default of each field.
     """
-    derived = {field: value for field, value in PROFILES[values[PROFILE]].items() if field not in given}
+    derived = {field: value for field, value in PROFILES[values[PROFILE]].items() if field not in fields_given}
     factor = derived.get(TIMEOUT, values[TIMEOUT]) / defaults[TIMEOUT]
     if factor > 1:
-        derived |= {field: min(MOST_S, factor * defaults[field]) for field in SCALED if field not in given}
+        derived |= {field: min(MOST_S, factor * defaults[field]) for field in SCALED if field not in fields_given}
     return derived
 
 
-def source_of(field: str, given: Collection[str]) -> str:
+def source_of(field: str, fields_given: Collection[str]) -> str:
     """Return the setting from which a derived value of a field follows."""
-    return (TIMEOUT if field in SCALED and TIMEOUT in given else PROFILE).upper()
+    return (TIMEOUT if field in SCALED and TIMEOUT in fields_given else PROFILE).upper()

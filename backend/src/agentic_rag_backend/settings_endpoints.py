@@ -40,24 +40,24 @@ def endpoint_address(value: str, name: str) -> str:
     """
     address = value.strip().strip("\"'").strip()
     if re.search(r"\s", address):
-        raise _refused(name, "has white space in it", value)
+        raise _refuse_value(name, "has white space in it", value)
     if not _SCHEME.match(address):
         address = f"{'http' if _is_local(address) else 'https'}://{address}"
     try:
         parts = urlsplit(address)
         _ = parts.port
     except ValueError as error:
-        raise _refused(name, f"is no address: {error}", value) from None
+        raise _refuse_value(name, f"is no address: {error}", value) from None
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise _refused(name, "is no http or https address", value)
+        raise _refuse_value(name, "is no http or https address", value)
     if parts.query or parts.fragment:
-        raise _refused(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
+        raise _refuse_value(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
     path = _path_of(parts.path.rstrip("/"))
-    usual = next((usual for host, usual in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
-    if path in ("", usual.removesuffix(_VERSION)):
-        path = usual
+    usual_path = next((path_ for host, path_ in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
+    if path in ("", usual_path.removesuffix(_VERSION)):
+        path = usual_path
     if path.endswith("/api"):
-        raise _refused(
+        raise _refuse_value(
             name,
             "ends with /api; use /v1 instead of /api (Ollama, LM Studio), or the path of your provider, such as /api/v1",
             value,
@@ -107,6 +107,6 @@ def _is_local(address: str) -> bool:
         return "." not in host or host.endswith((".local", ".internal", ".localhost"))
 
 
-def _refused(name: str, reason: str, value: str) -> ValueError:
-    shown = value.rpartition("@")[2][:_SHOWN]  # without a password
-    return ValueError(f"{name} {reason}; got {shown!r}, expected an address such as http://127.0.0.1:11434/v1")
+def _refuse_value(name: str, reason: str, value: str) -> ValueError:
+    shortened_value = value.rpartition("@")[2][:_SHOWN]  # without a password
+    return ValueError(f"{name} {reason}; got {shortened_value!r}, expected an address such as http://127.0.0.1:11434/v1")

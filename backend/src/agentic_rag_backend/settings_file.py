@@ -17,11 +17,11 @@ _LARGEST_BYTES = 1024 * 1024
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-def read_config_file(path: Path, known: Collection[str]) -> dict[str, str]:
+def read_config_file(path: Path, known_names: Collection[str]) -> dict[str, str]:
     """Return the settings in the file at ``path``: field names in lower case, values as text like in the environment.
 
     Args:
-        known: names of the fields of the settings.
+        known_names: names of the fields of the settings.
 
     Raises:
         ConfigurationError: the file cannot be read, is not a YAML mapping, or contains an unknown setting.
@@ -33,37 +33,37 @@ def read_config_file(path: Path, known: Collection[str]) -> dict[str, str]:
         if path.stat().st_size > _LARGEST_BYTES:
             raise ConfigurationError(f"{where} is larger than {_LARGEST_BYTES} bytes, the limit of a settings file")
         # Every scalar stays text: `0123` and `on` mean the same as in the environment.
-        held = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - makes text, lists, mappings
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - makes text, lists, mappings
     except OSError as error:
         raise ConfigurationError(f"{where} cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" (line {mark.line + 1})" if mark is not None else ""
-        raise ConfigurationError(f"{where} is not YAML{place}: write one setting per line, such as PORT: 8000") from error
-    if held is None or held == "":
+        position = f" (line {mark.line + 1})" if mark is not None else ""
+        raise ConfigurationError(f"{where} is not YAML{position}: write one setting per line, such as PORT: 8000") from error
+    if content is None or content == "":
         return {}
-    if not isinstance(held, dict):
-        raise ConfigurationError(f"{where} must be a mapping of settings, such as PORT: 8000; got a {_kind(held)}")
-    return _settings(held, known, where)
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{where} must be a mapping of settings, such as PORT: 8000; got a {_name_kind(content)}")
+    return _read_settings(content, known_names, where)
 
 
-def _settings(held: dict[Any, Any], known: Collection[str], where: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for key, value in held.items():
+def _read_settings(entries: dict[Any, Any], known_names: Collection[str], where: str) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for key, value in entries.items():
         name = str(key).lower()
-        if name not in known:
-            likely = difflib.get_close_matches(name, known, n=1)
+        if name not in known_names:
+            likely = difflib.get_close_matches(name, known_names, n=1)
             hint = f"; did you mean {likely[0].upper()}?" if likely else "; 'agentic-rag config' lists the settings"
             raise ConfigurationError(f"{where}: {str(key)[:80]!r} is not a setting{hint}")
-        if name in found:
+        if name in settings:
             raise ConfigurationError(f"{where} names {name.upper()} twice")
         if not isinstance(value, str):
-            raise ConfigurationError(f"{where}: {name.upper()} must be one value; got a {_kind(value)}")
-        found[name] = value
-    return {name: value for name, value in found.items() if value not in _NOTHING}
+            raise ConfigurationError(f"{where}: {name.upper()} must be one value; got a {_name_kind(value)}")
+        settings[name] = value
+    return {name: value for name, value in settings.items() if value not in _NOTHING}
 
 
-def _kind(value: object) -> str:
+def _name_kind(value: object) -> str:
     if isinstance(value, dict):
         return "mapping"
     return "list" if isinstance(value, list) else "single value"

@@ -55,13 +55,15 @@ def read_settings(**options: Any) -> Settings:
         return Settings(**options)
     except ValidationError as error:
         origins = origins_of(options)
-        raise ConfigurationError("; ".join(_problem(each, origins) for each in error.errors(include_url=False))) from None
+        raise ConfigurationError(
+            "; ".join(_describe_problem(problem, origins) for problem in error.errors(include_url=False))
+        ) from None
 
 
 def origins_of(options: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the source of each field that is set. The first source with the field counts."""
     environment = {name.lower(): value for name, value in os.environ.items() if value}
-    dotenv = {name.lower(): value for name, value in _dotenv().items() if value}
+    dotenv = {name.lower(): value for name, value in _read_dotenv().items() if value}
     path = environment.get(CONFIG_VARIABLE.lower()) or dotenv.get(CONFIG_VARIABLE.lower())
     file = read_config_file(Path(path), Settings.model_fields) if path else {}
     sources: tuple[tuple[str, Collection[str]], ...] = (
@@ -71,19 +73,19 @@ def origins_of(options: Mapping[str, Any] | None = None) -> dict[str, str]:
         (CONFIG_FILE, file),
     )
     return {
-        name: next(source for source, held in sources if name in held)
+        name: next(source for source, names in sources if name in names)
         for name in Settings.model_fields
-        if any(name in held for _, held in sources)
+        if any(name in names for _, names in sources)
     }
 
 
 def misspelt_settings() -> list[Misspelt]:
     """Return the variables of the environment and of ``.env`` that look like misspelt settings."""
-    found = {each.name: each for each in _near(os.environ, ENVIRONMENT)}
-    return list({**{each.name: each for each in _near(_dotenv(), DOTENV)}, **found}.values())
+    misspelt = {setting.name: setting for setting in _find_near(os.environ, ENVIRONMENT)}
+    return list({**{setting.name: setting for setting in _find_near(_read_dotenv(), DOTENV)}, **misspelt}.values())
 
 
-def _near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
+def _find_near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
     for name in sorted(names):
         likely = likely_setting(name.upper())
         if likely is not None:
@@ -93,11 +95,11 @@ def _near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
 @cache
 def likely_setting(name: str) -> str | None:
     """Return the setting that a variable's name in capitals probably means. None if it is a setting, or similar to none."""
-    known = {field.upper() for field in Settings.model_fields}
-    if name in known or name in OTHER_VARIABLES:
+    known_names = {field.upper() for field in Settings.model_fields}
+    if name in known_names or name in OTHER_VARIABLES:
         return None
-    near = (each for each in difflib.get_close_matches(name, known, n=5, cutoff=0.7) if _is_slip(name, each))
-    return next(near, None)
+    close_matches = (match for match in difflib.get_close_matches(name, known_names, n=5, cutoff=0.7) if _is_slip(name, match))
+    return next(close_matches, None)
 
 
 def _is_slip(name: str, setting: str) -> bool:
@@ -111,7 +113,7 @@ def _is_slip(name: str, setting: str) -> bool:
     return difflib.SequenceMatcher(None, name, setting).ratio() >= _NEAR
 
 
-def _dotenv() -> Mapping[str, str | None]:
+def _read_dotenv() -> Mapping[str, str | None]:
     return dotenv_values(str(Settings.model_config.get("env_file") or ""))
 
 
@@ -120,7 +122,7 @@ def without_password(value: str) -> str:
     return _PASSWORD.sub(r"\1:********@", value)
 
 
-def _problem(problem: Any, origins: Mapping[str, str]) -> str:
+def _describe_problem(problem: Any, origins: Mapping[str, str]) -> str:
     """Return the message for a refused value."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = Settings.model_fields.get(name)
@@ -128,11 +130,11 @@ def _problem(problem: Any, origins: Mapping[str, str]) -> str:
         return f"{name.upper()}: {message_of(problem)}"
     source = [f"set in {_PLACES[origins[name]]}"] if name in origins else []
     if problem["type"] == "value_error":
-        return " ".join([message_of(problem), *(f"({each})" for each in source)])
+        return " ".join([message_of(problem), *(f"({part})" for part in source)])
     default = [f"the default is {str(field.default).lower()}"] if field.default is not None else []
-    more = "; ".join([*source, *default])
+    added_text = "; ".join([*source, *default])
     got = "" if is_secret(field) else f"; got {describe_value(without_password(str(problem['input'])))}"
-    return f"{name.upper()} must be {allowed(field)}{got}" + (f" ({more})" if more else "")
+    return f"{name.upper()} must be {describe_allowed_values(field)}{got}" + (f" ({added_text})" if added_text else "")
 
 
 def is_secret(field: FieldInfo) -> bool:
@@ -140,25 +142,25 @@ def is_secret(field: FieldInfo) -> bool:
     return SecretStr in (field.annotation, *get_args(field.annotation))
 
 
-def allowed(field: FieldInfo) -> str:
+def describe_allowed_values(field: FieldInfo) -> str:
     """Return the allowed values of a field, as the end of "must be"."""
     optional = type(None) in get_args(field.annotation)
     kind = next(part for part in get_args(field.annotation) if part is not type(None)) if optional else field.annotation
     if get_origin(kind) is Literal:
-        *others, last = get_args(kind)
-        return f"{', '.join(others)} or {last}" if others else str(last)
+        *other_values, last_value = get_args(kind)
+        return f"{', '.join(other_values)} or {last_value}" if other_values else str(last_value)
     if kind in (int, float):
-        return f"a {'whole ' if kind is int else ''}number {_limits(field)}".rstrip()
+        return f"a {'whole ' if kind is int else ''}number {_describe_limits(field)}".rstrip()
     return {bool: "true or false", Path: "a path"}.get(kind, "text")  # type: ignore[arg-type]
 
 
-def _limits(field: FieldInfo) -> str:
+def _describe_limits(field: FieldInfo) -> str:
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    held = {name: getattr(limit, name) for limit in field.metadata for name in words if getattr(limit, name, None) is not None}
-    if held.keys() >= {"ge", "le"}:
-        return f"from {_number(held['ge'])} to {_number(held['le'])}"
-    return " and ".join(f"{words[name]} {_number(value)}" for name, value in held.items())
+    limits = {name: getattr(limit, name) for limit in field.metadata for name in words if getattr(limit, name, None) is not None}
+    if limits.keys() >= {"ge", "le"}:
+        return f"from {_format_number(limits['ge'])} to {_format_number(limits['le'])}"
+    return " and ".join(f"{words[name]} {_format_number(value)}" for name, value in limits.items())
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return str(int(value)) if value == int(value) else str(value)

@@ -69,12 +69,12 @@ def message_of(problem: Mapping[str, Any]) -> str:
         message = str(problem["msg"])
         for prefix in ("Value error, ", "Assertion failed, "):
             message = message.removeprefix(prefix)
-        return shortened(message, MAX_MESSAGE)
+        return shorten_line(message, MAX_MESSAGE)
     family = next((words for prefix, words in _BY_FAMILY.items() if kind.startswith(prefix)), "is not valid")
     words = _BY_TYPE.get(kind, family).format_map(_Context(problem.get("ctx") or {}))
     if words.endswith((" 1 characters", " 1 items")):
         words = words.removesuffix("s")
-    return shortened(words, MAX_MESSAGE)
+    return shorten_line(words, MAX_MESSAGE)
 
 
 def describe_value(value: Any) -> str:
@@ -83,7 +83,7 @@ def describe_value(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         length = f" ({len(value)} characters)" if len(value) > MAX_SHOWN else ""
-        return f"'{shortened(value, MAX_SHOWN)}'{length}"
+        return f"'{shorten_line(value, MAX_SHOWN)}'{length}"
     if isinstance(value, int | float):
         return str(value) if isinstance(value, float) or abs(value) < 2**64 else "a number beyond 64 bits"
     if isinstance(value, list | tuple | set | frozenset):
@@ -91,10 +91,10 @@ def describe_value(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else "something else"
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_line(text: str, limit: int) -> str:
     """Return the beginning of a text on one line. Unprintable characters, such as control characters, are escaped."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:most])
-    return f"{shown}…" if len(text) > most else shown
+    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:limit])
+    return f"{visible}…" if len(text) > limit else visible
 
 
 class _Context(dict[str, Any]):

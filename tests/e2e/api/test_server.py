@@ -116,7 +116,7 @@ def test_head_over_a_socket_has_no_body_and_leaves_the_connection_usable(server:
 
 
 def test_half_sent_requests_are_closed_and_others_are_served_meanwhile(tmp_path: Path) -> None:
-    """Uses the command and its settings. tests/unit/api/test_connections.py tests the connections themselves."""
+    """Uses the command and its settings. tests/unit/api/test_http_connections.py tests the connections themselves."""
     begun = (b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\n", b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n")
     limits = {"HEADER_TIMEOUT_S": 1, "BODY_TIMEOUT_S": 1, "MAX_CONNECTIONS_PER_CLIENT": 400}
     with running_server(tmp_path, **limits) as client:

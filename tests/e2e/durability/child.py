@@ -33,7 +33,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue

@@ -12,7 +12,7 @@ from typing import Any
 
 from qdrant_edge import EdgeShard, ScrollRequest
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.edge.folder import read_pointer
@@ -226,7 +226,8 @@ def _strange_labels(held: Held) -> list[Any]:
     """Return the points of visible documents whose filterable fields differ from the catalogue."""
     rows = _rows(held.catalogue, "SELECT id, key, title, metadata FROM documents WHERE deleted_at IS NULL")
     wanted = {
-        id: set(tags_of(filterable(json.loads(told), document_id=id, key=key, title=title))) for id, key, title, told in rows
+        id: set(tags_of(filterable_fields(json.loads(told), document_id=id, key=key, title=title)))
+        for id, key, title, told in rows
     }
     points = [point for point in held.points[Collection.CHUNKS] if point["document_id"] in wanted]
     return [

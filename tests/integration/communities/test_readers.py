@@ -25,10 +25,10 @@ Seen = tuple[int, frozenset[str], frozenset[str]]
 async def look(world: Any, service: CommunityService, tenant: TenantId) -> Seen | None:
     """Return what a reader sees now. None if the generation changed between the two reads."""
     listed = (await service.list(tenant, limit=1000)).items
-    generation = (await service.status(tenant))["generation"]
+    generation = (await service.read_status(tenant))["generation"]
     search = VectorSearch(kind=NodeKind.COMMUNITY, text="Tidal Array Lantern Museum", limit=100, generation=generation)
     legs = (await world.vectors.search(tenant, Collection.NODES, [search]))[0]
-    if (await service.status(tenant))["generation"] != generation or {view.generation for view in listed} - {generation}:
+    if (await service.read_status(tenant))["generation"] != generation or {view.generation for view in listed} - {generation}:
         return None
     ids = frozenset(view.id for view in listed)
     return generation, ids, frozenset(community_point_id(each.id, generation) for each in legs.sparse)

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect
-from agentic_rag_backend.communities.detection.knowledge import contexts, fingerprint, read_visible, weighted_edges
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect_communities
+from agentic_rag_backend.communities.detection.knowledge import fingerprint_community, list_contexts, read_visible, weighted_edges
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -92,15 +92,15 @@ class Player:
         assert sorted(covered) == sorted(knowledge.entities)
         for each in communities:
             inside = [edge for edge in knowledge.edges if {edge.source_id, edge.target_id} <= set(each.entity_ids)]
-            assert each.fingerprint == fingerprint(knowledge, each.entity_ids, inside)
+            assert each.fingerprint == fingerprint_community(knowledge, each.entity_ids, inside)
         wanted = {each.fingerprint for each in communities}
         assert set(await catalogue.communities.summaries(self.tenant, list(wanted))) == wanted
         restorer = Restorer(communities=catalogue.communities, vectors=self.world.vectors, embedder=self.world.embedder)
-        assert await restorer.missing(self.tenant, communities) == []
+        assert await restorer.list_missing_communities(self.tenant, communities) == []
         if from_nothing:
             options = DetectionOptions()
             edges = weighted_edges(knowledge)
-            scratch = detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge))
+            scratch = detect_communities(edges, entities=knowledge.entities, options=options, contexts=list_contexts(knowledge))
             assert {frozenset(each.entity_ids) for each in communities} == {
                 frozenset(each.members) for each in scratch.communities
             }
@@ -124,7 +124,7 @@ async def _play(open_world: OpenWorld, sequence: Sequence[tuple[Sequence[Change]
                     assert skipped, "nothing changed, and yet it was built again"
                 if mode == "incremental":
                     with pytest.MonkeyPatch.context() as patched:
-                        patched.setattr(UpToDateCheck, "holds", _never)
+                        patched.setattr(UpToDateCheck, "is_up_to_date", _never)
                         await player.rebuild("incremental")
                     assert await player.held() == after, "what was skipped would have made a difference"
                 built = True

@@ -12,8 +12,8 @@ import pytest
 from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
-from agentic_rag_backend.communities.rebuilds.changes import Changes
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
@@ -552,7 +552,7 @@ async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(wor
     changes = Changes(documents=world.catalogue.documents, graph=world.graph)
 
     async def share() -> float:
-        return await changes.share(tenant, await world.catalogue.communities.pointer(tenant))
+        return await changes.changed_share(tenant, await world.catalogue.communities.pointer(tenant))
 
     def schedule(threshold: float) -> RebuildSchedule:
         return RebuildSchedule(
@@ -586,7 +586,7 @@ async def test_a_manual_rebuild_during_a_poll_makes_the_automatic_one_unnecessar
     await world.add(tenant, "Note", ["Ada Thorne met Ben Wick in Ostrava."])
 
     class MeanwhileRebuilt(Changes):
-        async def share(self, *_: Any) -> float:
+        async def changed_share(self, *_: Any) -> float:
             await rebuild(world, service, tenant, RebuildOptions(mode="full", summarize=False))
             return 1.0
 

@@ -28,8 +28,8 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 
 POINTS = [
     VectorPoint(id=f"00000000-0000-0000-0000-{n:012}", kind=NodeKind.CHUNK, text=f"tide {n}", document_id="d", version=1)

@@ -113,7 +113,7 @@ class Builder:
             model=model,
             options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s, keep_originals=keep_originals),
         )
-        for name, (queue_name, workflow) in ingestion.workflows().items():
+        for name, (queue_name, workflow) in ingestion.list_workflows().items():
             queue.register(name, queue_name, workflow)
         if work:
             await queue.launch()

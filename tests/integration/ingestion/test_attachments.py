@@ -123,7 +123,7 @@ async def test_originals_that_are_not_kept_stay_until_their_attachments_are_take
         raise ValueError("as a fault in the code would")
 
     with monkeypatch.context() as patched:
-        patched.setattr(attaching, "_upload", refused)
+        patched.setattr(attaching, "_make_upload", refused)
         failed = await world.ended((await submit(world, {"a.txt": "Alder."})).job)
     assert (failed.state, (failed.error or {})["stage"], len(world.originals())) == (JobState.FAILED, "attachments", 1)
     assert (await visible(world)).keys() == {"mail"}

@@ -16,7 +16,7 @@ from agentic_rag_backend.jobs import backoff
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models import endpoint
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_testing.models.server import ModelServer
 

@@ -113,7 +113,7 @@ async def test_a_version_in_its_commit_keeps_its_own_metadata(world: World, monk
     published = world.catalogue.documents.publish
 
     async def publish(*arguments: Any, **options: Any) -> Any:
-        handlers = world.ingestion.deliveries()
+        handlers = world.ingestion.list_deliveries()
         if writer == "mirror":
             await handlers[Topic.LABELS](world.tenant, document_id)
         else:

@@ -137,9 +137,9 @@ async def test_an_inventory_counts_what_is_removed(world: World, gone: int) -> N
     ids = [await ready(world, text, key=str(number)) for number, text in enumerate((CURIE, JOLIOT, f"{CURIE}\n\n{JOLIOT}"))]
     await ready(world, f"{CURIE} Marie Curie taught Ellen Gleditsch.", key="0")
     facts = FactPoints(world.graph, world.vectors)
-    counted = await facts.inventory(world.tenant, ids[gone], up_to_version=9)
+    counted = await facts.count_knowledge(world.tenant, ids[gone], up_to_version=9)
     assert counted.mentions > 0
-    assert counted == await facts.remove(world.tenant, ids[gone], up_to_version=9)
+    assert counted == await facts.remove_knowledge(world.tenant, ids[gone], up_to_version=9)
 
 
 async def test_a_new_version_replaces_the_old_one_everywhere(world: World) -> None:

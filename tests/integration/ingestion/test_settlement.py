@@ -96,18 +96,18 @@ async def test_names_that_cannot_be_settled_delay_no_document(
 ) -> None:
     """They stay recorded, and the relay settles them later."""
     (bare,) = await ingest(world, bare=BARE)
-    replace = type(world.ingestion._settlement.facts).replace
+    replace = type(world.ingestion._settlement.facts).replace_knowledge
 
     async def fail(*_: Any) -> None:
         raise fault
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(world.ingestion._settlement.facts), "replace", fail)
+        patched.setattr(type(world.ingestion._settlement.facts), "replace_knowledge", fail)
         await ingest(world, explained=EXPLAINED)
         entries = await world.catalogue.outbox.pending(world.tenant, limit=10, topics=SETTLING)
         assert [(entry.topic, entry.subject) for entry in entries] == [(Topic.KNOWLEDGE, bare)]
         assert not (await world.ingestion.relay.deliver(world.tenant, within_s=60)).done
-    assert type(world.ingestion._settlement.facts).replace is replace
+    assert type(world.ingestion._settlement.facts).replace_knowledge is replace
     assert (await world.ingestion.relay.deliver(world.tenant, within_s=60)).done
     assert (await entities_called(world, "NSI"))[bare] == "North Sea Institute"
 
@@ -132,7 +132,7 @@ async def test_an_entry_that_fails_keeps_no_others_from_delivery(world: World, m
             raise ValueError("a fault of the code")
         delivered.append(subject)
 
-    world.ingestion.relay.register({Topic.NAMES: name})
+    world.ingestion.relay.register_handlers({Topic.NAMES: name})
     await world.catalogue.outbox.add_all(world.tenant, Topic.NAMES, failing)
     await asyncio.sleep(0.002)
     await world.catalogue.outbox.add_all(world.tenant, Topic.NAMES, ["fine"])

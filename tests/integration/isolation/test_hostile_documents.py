@@ -10,9 +10,9 @@ from hostile_documents import HOSTILE, HostileDocument, Size
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 OWNER = ("t_" + "1" * 32, "document-1", 1)
 PATIENT = CallLimits(cpu_s=60.0, timeout_s=500.0)
@@ -43,8 +43,8 @@ async def _outcome(isolation: Isolation, document: HostileDocument, content: byt
     """Return the text of a document, or the reason why there is none."""
     try:
         media_type = media_type_of(None, document.file_name, content)
-        await isolation.call("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
-        parsed, _ = await isolation.call(
+        await isolation.call_worker("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
+        parsed, _ = await isolation.call_worker(
             "read", content, media_type, OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(content)
         )
     except AgenticRagError as error:

@@ -20,11 +20,11 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
+from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
-from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -63,12 +63,16 @@ async def opened() -> AsyncIterator[Opened]:
 
 
 async def title(isolation: Isolation, content: bytes = SMALL) -> object:
-    found, _ = await isolation.call("check", content, "text/markdown", None, None, True, size_bytes=len(content), tenant=TENANT)
+    found, _ = await isolation.call_worker(
+        "check", content, "text/markdown", None, None, True, size_bytes=len(content), tenant=TENANT
+    )
     return found
 
 
 async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
-    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1)
+    _, chunks = await isolation.call_worker(
+        "read", content, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1
+    )
     found: list[Chunk] = chunks
     return found
 
@@ -76,26 +80,28 @@ async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
 async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
     isolation = await opened(PATIENT)
     resources = calls.WorkerResources(WordPieceTokenizer())
-    parsed, chunks = await isolation.call(
+    parsed, chunks = await isolation.call_worker(
         "read", SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
     )
-    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()))
+    assert (parsed, chunks) == calls.read_file(resources, SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()))
     parsed_small, code = parsed, b"import a\ndef load(): a.read()\n"
-    parsed, _ = await isolation.call("read", code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1)
-    assert parsed == calls.read(resources, code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()))[0]
+    parsed, _ = await isolation.call_worker(
+        "read", code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1
+    )
+    assert parsed == calls.read_file(resources, code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()))[0]
     assert len(parsed.code) == 3
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
     extractions = RuleExtractor().extract_document("Ada", chunks)
     assert await extractor.extract("Ada", chunks) == extractions
-    together = await isolation.call(
+    together = await isolation.call_worker(
         "read_with_rules", SMALL, "text/markdown", OWNER, "Ada", ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
     )
     assert together == (parsed_small, chunks, extractions)
     with pytest.raises(UnreadableDocument, match="no text"):
         await title(isolation, b" ")
     with pytest.raises(WorkerFault, match="KeyError"):
-        await isolation.call("no such call", size_bytes=1)
+        await isolation.call_worker("no such call", size_bytes=1)
     assert await title(isolation) == "Ada"
 
 
@@ -109,7 +115,10 @@ def test_rules_that_fail_do_not_end_the_reading() -> None:
     resources = calls.WorkerResources(WordPieceTokenizer(), Broken())
     arguments = (SMALL, "text/markdown", OWNER)
     options = ReadingOptions(ProcessingOptions())
-    assert calls.read_with_rules(resources, *arguments, "Ada", options) == (*calls.read(resources, *arguments, options), None)
+    assert calls.read_with_rules(resources, *arguments, "Ada", options) == (
+        *calls.read_file(resources, *arguments, options),
+        None,
+    )
     Broken.error = MemoryError()
     with pytest.raises(MemoryError):
         calls.read_with_rules(resources, *arguments, "Ada", options)
@@ -143,13 +152,13 @@ async def test_the_check_at_upload_has_a_part_of_the_processor_time(opened: Open
     assert len(message) < CHECKED_BYTES
     isolation = await opened(replace(PATIENT, cpu_s=0.8))
     with pytest.raises(ResourceLimit, match=r"checking the document took more than 0.2 seconds .*PARSE_CPU_S.* 25%"):
-        await isolation.call(CHECK, message, EML, None, None, True, size_bytes=len(message))
+        await isolation.call_worker(CHECK, message, EML, None, None, True, size_bytes=len(message))
 
 
 async def test_a_child_returns_no_more_sentences_than_are_used(opened: Opened) -> None:
     isolation = await opened(PATIENT)
     text = b"Ada sails. " * (2 * MAX_UNITS)
-    _, units = await isolation.call("units", text, TEXT, ReadingOptions(ProcessingOptions()), size_bytes=len(text))
+    _, units = await isolation.call_worker("units", text, TEXT, ReadingOptions(ProcessingOptions()), size_bytes=len(text))
     assert len(units) == MAX_UNITS + 1
 
 
@@ -219,7 +228,7 @@ async def test_libraries_are_imported_once_with_the_first_document_of_their_medi
 async def test_imports_start_no_threads_and_a_failed_import_ends_nothing(opened: Opened) -> None:
     isolation = await opened(PATIENT)
     assert isolation._server is not None
-    isolation._server.command(fork_server.IMPORT, len(FORMATS))  # there is no such number
+    isolation._server.send_command(fork_server.IMPORT, len(FORMATS))  # there is no such number
     server = _server(isolation)
     for media_type in FORMATS:
         await _refused(isolation, media_type)
@@ -231,7 +240,7 @@ async def test_imports_start_no_threads_and_a_failed_import_ends_nothing(opened:
 
 async def _refused(isolation: Isolation, media_type: str) -> None:
     with pytest.raises(UnreadableDocument):
-        await isolation.call("check", b"", media_type, None, None, True, size_bytes=0, tenant=TENANT)
+        await isolation.call_worker("check", b"", media_type, None, None, True, size_bytes=0, tenant=TENANT)
 
 
 def _mapped(pid: int) -> str:
@@ -278,7 +287,7 @@ async def test_children_go_after_what_serves(opened: Opened) -> None:
 _ON_A_TERMINAL = """
 import asyncio, fcntl, os, termios
 from pathlib import Path
-from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 def terminal_of(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4])
@@ -324,7 +333,7 @@ async def test_nothing_is_left_when_the_process_ends(opened: Opened) -> None:
 async def test_nothing_is_left_when_the_process_is_killed() -> None:
     program = """
 import asyncio
-from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 async def main():
     isolation = Isolation()

@@ -9,10 +9,10 @@ import pytest
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameUse
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import COMPUTATIONS
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
-from agentic_rag_backend.ingestion.isolation.offload import IsolatedOffload
+from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.knowledge.identity.decisions import NameCase, choose_entities, find_contested, find_outdated
 from agentic_rag_backend.knowledge.identity.edits import NO_EDITS
 from agentic_rag_backend.knowledge.offload import SMALL_ITEMS

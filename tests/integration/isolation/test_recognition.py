@@ -15,10 +15,10 @@ from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptio
 from agentic_rag_backend.domain.media_types import PDF
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 
 TENANT = TenantId("t_" + "1" * 32)
 WORDS = ["The caisson for the tidal barrage was", "delivered by Petra Lindqvist in 2021."]
@@ -57,14 +57,14 @@ def ocr_with(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, time
 async def test_a_scanned_page_is_read_in_a_child_process(isolation: Isolation) -> None:
     require_tesseract()
     content = scan_of(pdf_of(Page(rotate=90).column(72, 700, WORDS, size=14, pitch=18)))
-    document, chunks = await IsolatedReader(isolation, Ocr()).read(TENANT, VERSION, content)
+    document, chunks = await IsolatedReader(isolation, Ocr()).read_version(TENANT, VERSION, content)
     assert "Petra Lindqvist" in document.text
     region = next(region for chunk in chunks for region in chunk.location.regions if region.page == 1)
     assert region.box is not None
     assert document.metadata["ocr_pages"] == 1
     assert document.metadata["ocr_confidence"] > 0.8
     with pytest.raises(UnreadableDocument, match=r"only images.*OCR is switched off \(OCR=off\)"):
-        await IsolatedReader(isolation).read(TENANT, VERSION, content)
+        await IsolatedReader(isolation).read_version(TENANT, VERSION, content)
 
 
 async def test_a_program_that_hangs_ends_with_its_document(
@@ -72,7 +72,7 @@ async def test_a_program_that_hangs_ends_with_its_document(
 ) -> None:
     reader = IsolatedReader(isolation, ocr_with("exec sleep 600", tmp_path, monkeypatch, timeout_s=1.0))
     with pytest.raises(ResourceLimit, match=r"more than 1 seconds \(OCR_TIMEOUT_S\)"):
-        await reader.read(TENANT, VERSION, pdf_of(Page().picture()))
+        await reader.read_version(TENANT, VERSION, pdf_of(Page().picture()))
 
 
 async def test_the_program_ends_with_the_process_that_reads(
@@ -83,7 +83,7 @@ async def test_the_program_ends_with_the_process_that_reads(
     os.mkfifo(pipe)
     script = f"echo $$ $PPID > {pipe}; exec sleep 600 < /dev/null > /dev/null 2>&1"
     reader = IsolatedReader(isolation, ocr_with(script, tmp_path, monkeypatch))
-    reading = asyncio.create_task(reader.read(TENANT, VERSION, pdf_of(Page().picture())))
+    reading = asyncio.create_task(reader.read_version(TENANT, VERSION, pdf_of(Page().picture())))
     program, parent = map(int, (await asyncio.to_thread(pipe.read_text)).split())
     os.kill(parent, 9)
     with pytest.raises(ResourceLimit, match="ended by SIGKILL"):

@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.container.embedders import open_embedder
 from agentic_rag_backend.models.checking import check_encoder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings
 
@@ -20,7 +20,7 @@ NAME = "bge-small-en-v1.5"
 @pytest.fixture
 def settings(bge_small: Path, tmp_path: Path) -> Settings:
     """Return settings with the installed model, whose files have the hashes of the table."""
-    install(known_model(NAME), tmp_path / "models", LocalFolder(bge_small))
+    install_model(known_model(NAME), tmp_path / "models", LocalFolder(bge_small))
     return Settings(_env_file=None, data_dir=tmp_path, embedding_model=NAME, embedding_threads=1)
 
 

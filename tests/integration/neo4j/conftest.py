@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 # First: a direct import of Graphiti would show its warnings.
-import agentic_rag_backend.stores.graph.graphiti.sdk  # noqa: F401
+import agentic_rag_backend.plugins.graphiti.sdk  # noqa: F401
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 

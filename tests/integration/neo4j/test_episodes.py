@@ -23,9 +23,9 @@ from graphiti_worlds import WordEmbedder, World, world
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiReranker
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiReranker
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
 from agentic_rag_testing.models.server import ModelServer
 from agentic_rag_testing.stores import graph_samples as samples

@@ -26,11 +26,11 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
 from agentic_rag_backend.models.embedding.calibration import PASSAGE_OF_FACT
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
+from agentic_rag_backend.plugins.graphiti.driver import GraphReader, TenantDriver
+from agentic_rag_backend.plugins.graphiti.interface import TenantSearch
+from agentic_rag_backend.plugins.graphiti.search import recipe
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
-from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, TenantDriver
-from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
-from agentic_rag_backend.stores.graph.graphiti.search import recipe
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
 from agentic_rag_testing.stores import graph_samples as samples
 from agentic_rag_testing.stores.graph_samples import A, B, entity_id

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.communities.rebuilds import schedule
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sampling import budget
 
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.domain.document import Document
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId

@@ -13,7 +13,7 @@ from agentic_rag_backend.container import open_container
 from agentic_rag_backend.errors import ConfigurationError, StoreLocked
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 
 
 def settings(folder: Path, **named: Any) -> Settings:
@@ -27,7 +27,7 @@ async def test_the_address_is_required(tmp_path: Path) -> None:
 
 
 async def test_the_extra_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "agentic_rag_backend.stores.vector.qdrant.store", None)
+    monkeypatch.setitem(sys.modules, "agentic_rag_backend.stores.vector.qdrant.qdrant_store", None)
     with pytest.raises(ConfigurationError, match=r"extra 'server'.*pip install './backend\[server\]'"):
         async with open_container(settings(tmp_path, qdrant_url="http://127.0.0.1:6333"), work=False):
             pass

@@ -109,7 +109,7 @@ class UnsettledName:
             self.tried.set()
             await self.open.wait()
 
-        container.relay.register({Topic.NAMES: settle})
+        container.relay.register_handlers({Topic.NAMES: settle})
 
 
 async def ready(container: Container, count: int) -> TenantId:

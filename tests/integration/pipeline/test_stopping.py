@@ -170,7 +170,7 @@ async def test_a_job_that_the_queue_gives_up_ends_its_document(impatient: Applic
         raise StoreUnavailable("the catalogue was away for longer than anybody waits")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Commitment, "failed", breaks)
+        patch.setattr(Commitment, "record_failure", breaks)
         patch.setattr(SqliteGraphStore, "write_document", breaks)
         submitted = await impatient.submit(FIRST, key="one")
         assert submitted.job is not None

@@ -17,12 +17,12 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreUnavailable
-from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.publication import LEVEL, TreePublisher
+from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.schedule import TreeSchedule
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.insertion import Insertion, searched
+from agentic_rag_backend.raptor.structure.insertion import Insertion, map_vectors_to_nodes
+from agentic_rag_backend.raptor.tree_publication import LEVEL, TreePublisher
+from agentic_rag_backend.raptor.tree_schedule import TreeSchedule
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 
@@ -358,8 +358,8 @@ async def test_a_build_that_is_killed_goes_on_where_it_stopped(
     with monkeypatch.context() as patched:
         method = {"publish or change": "publish" if mode == "full" else "change"}.get(at, at)
         patched.setattr(world.vectors if method in ("upsert", "flush") else world.catalogue.trees, method, killed)
-        patched.setattr(TreePublisher, "_withdraw", nothing)
-        patched.setattr(TreePublisher, "_forget", nothing)
+        patched.setattr(TreePublisher, "_withdraw_generation", nothing)
+        patched.setattr(TreePublisher, "_delete_points", nothing)
         with pytest.raises(Killed):
             await service.build(tenant, job.id, job.attempt)
     shown = {view.id for view in (await service.list(tenant, limit=1000)).items}
@@ -386,15 +386,17 @@ async def test_nodes_of_a_killed_build_take_no_place_among_the_candidates(world:
     nodes = await tree(world, tenant)
     (row,) = await world.embedder.embed(["The harbour keeper of harbour hill counted harbour boats beside the harbour gate."])
     reader = PassageReader(world.catalogue.documents, world.vectors, world.embedder.dimensions)
-    insertion = Insertion(tenant, reader, GrowingTree(tenant, nodes), searched(tenant, nodes), TreeOptions(cluster_size=4))
+    insertion = Insertion(
+        tenant, reader, GrowingTree(tenant, nodes), map_vectors_to_nodes(tenant, nodes), TreeOptions(cluster_size=4)
+    )
     alive = {node.id for node in nodes if node.level == 1}
-    before = await insertion.candidates(row, alive)
+    before = await insertion.select_candidates(row, alive)
     strays = [
         VectorPoint(id=str(uuid.UUID(int=number)), kind=NodeKind.RAPTOR, dense=row, text="harbour", metadata={LEVEL: 1})
         for number in range(1, count + 1)
     ]
     await world.vectors.upsert(tenant, Collection.NODES, strays)
-    assert await insertion.candidates(row, alive) == before
+    assert await insertion.select_candidates(row, alive) == before
     assert len(before) > 5
 
 

@@ -184,7 +184,7 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
 
         held = await application.container.catalogue.documents.document(tenant, document)
         version = await application.container.catalogue.documents.version(tenant, document, 1)
-        await vectors.upsert(tenant, Collection.CHUNKS, points_of(held, version).points(items))
+        await vectors.upsert(tenant, Collection.CHUNKS, points_of(held, version).make_points(items))
 
     monkeypatch.setattr(Round, "tenant_lock", late)
     report = await application.reconciled()

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 if TYPE_CHECKING:
@@ -284,11 +284,11 @@ async def test_as_a_job(application: Application) -> None:
     vectors, tenant = application.container.vectors, application.tenant
     await vectors.upsert(tenant, Collection.CHUNKS, [orphan(2, NodeKind.CHUNK, document_id="gone", version=1)])
     for repair, mended in ((False, 0), (True, 1)):
-        job = await application.ended(await application.container.reconciler.request(tenant, repair=repair))
+        job = await application.ended(await application.container.reconciler.request_job(tenant, repair=repair))
         assert (job.kind, job.state) == (JobKind.RECONCILE, JobState.SUCCEEDED), job
         assert job.result is not None
         assert (job.result["repair"], job.result["found"], job.result["mended"]) == (repair, 1, mended)
-    last = await application.container.reconciler.last(tenant)
+    last = await application.container.reconciler.find_last(tenant)
     assert last is not None
     assert last.id == job.id
 

@@ -99,7 +99,7 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
 
 async def test_a_job_that_mends_with_a_persons_word_does_not_join_one_without(application: Application) -> None:
     reconciler, tenant = application.container.reconciler, application.tenant
-    asked = [await reconciler.request(tenant, repair=True, confirmed=confirmed) for confirmed in (False, True)]
+    asked = [await reconciler.request_job(tenant, repair=True, confirmed=confirmed) for confirmed in (False, True)]
     assert asked[0].id != asked[1].id
     ended = [await application.ended(job) for job in asked]
     assert [bool(job.arguments["confirm"]) for job in ended] == [False, True]

@@ -19,9 +19,9 @@ from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
-from agentic_rag_backend.models.embedding import sessions
+from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
@@ -198,7 +198,7 @@ def arithmetic_of(container: Container) -> str:
 async def test_float_vectors_stay_in_use_until_a_reindex_moves_to_integers(
     opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sessions, reindexing):  # a processor that multiplies exactly, whichever this is
+    for module in (onnx_sessions, reindexing):  # a processor that multiplies exactly, whichever this is
         monkeypatch.setattr(module, "multiplies_exactly", lambda: True)
     tenant, answers = await filled(opens, embedding_arithmetic="float32")
     async with opens() as application:
@@ -299,7 +299,7 @@ async def test_vectors_of_the_bundled_encoder_are_used_until_those_of_a_named_on
     opens: Opens, tmp_path: Path, bge_small: Path
 ) -> None:
     tenant, answers = await filled(opens)
-    install(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
+    install_model(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
     named = {"embedding_model": "bge-small-en-v1.5", "embedding_threads": 1}
     async with opens(**named) as application:
         assert "were made with [onnx-" in (application.container.reindex_due or "")

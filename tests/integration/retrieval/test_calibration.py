@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.query import Query, Rerank
 from agentic_rag_backend.library import Embedded, open_embedded
 from agentic_rag_backend.models.embedding import calibrator
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.calibration import CALIBRATIONS, LEVELS, CosineScale, calibrated
+from agentic_rag_backend.models.embedding.calibration import CALIBRATIONS, LEVELS, CosineScale, make_calibration
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.server import ModelServer
 
@@ -58,7 +58,7 @@ async def test_an_embedder_of_another_scale_has_the_same_relevance(tmp_path: Pat
                     await rag.ingest(text=text, key=key)
                 assert rag.container.calibrator.pending
                 values[model] = await relevances(rag)
-                assert (await rag.container.calibrator.current()).source == "measured"
+                assert (await rag.container.calibrator.current_calibration()).source == "measured"
         server.reset()
         async with open_embedded(tmp_path / HIGH, **endpoint(server.base_url, HIGH)) as rag:
             assert rag.container.calibrator.calibration.source == "measured"
@@ -74,7 +74,7 @@ async def test_the_start_does_not_need_the_endpoint(tmp_path: Path) -> None:
     async with open_embedded(tmp_path, **endpoint(away, HIGH), llm_timeout_s=1) as rag:
         await rag.search("Who designed the Tidal Array?", strategy="sparse")
         assert rag.container.calibrator.reason == "it is measured at the first search", "words need no embedder"
-        calibration = await rag.container.calibrator.current()
+        calibration = await rag.container.calibrator.current_calibration()
         assert (calibration.source, rag.container.calibrator.pending) == ("default", True)
         assert "embedder" in str(rag.container.calibrator.reason)
 
@@ -108,7 +108,7 @@ async def results(corpus: Corpus) -> dict[str, Any]:
 
 async def test_every_use_of_a_cosine_is_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scale = CosineScale(tuple(FLOOR + (1 - FLOOR) * level for level in LEVELS))
-    known = calibrated("squeezed", "fitted", questions=scale, passages=scale)
+    known = make_calibration("squeezed", "fitted", questions=scale, passages=scale)
     monkeypatch.setattr(calibrator, "CALIBRATIONS", {**CALIBRATIONS, "squeezed": known})
     values = {}
     for name in ("bundled", "squeezed"):

@@ -9,7 +9,7 @@ import pytest
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.requests.models import SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 
 if TYPE_CHECKING:
     from tests.integration.retrieval.conftest import Corpus
@@ -23,7 +23,7 @@ QUESTION = "Osric Lindqvist wrote about the seals of Carrow Bay"
 async def ask(
     corpus: Corpus, tenant: TenantId, filters: dict[str, Any], strategy: str = "hybrid", **options: Any
 ) -> tuple[Retrieval, tuple[str, ...]]:
-    caller = await corpus.container.authenticator.local(tenant)
+    caller = await corpus.container.authenticator.local_principal(tenant)
     values = {"query": QUESTION, "strategy": strategy, "filters": filters, "options": options, "limit": 50}
     built = await corpus.container.queries.build(caller, SearchRequest.model_validate(values))
     return await corpus.container.retrievers.get(strategy).retrieve(built.query), built.warnings

@@ -240,7 +240,7 @@ def step(connection: Connection) -> tuple[Any, ...]:
 @pytest.mark.sampled
 async def test_both_graph_stores_give_the_same_entities_and_paths(profiles: dict[str, Container]) -> None:
     async def read(container: Container) -> dict[str, Any]:
-        tenant = (await container.authenticator.local(TENANT)).tenant
+        tenant = (await container.authenticator.local_principal(TENANT)).tenant
         listed = (await container.entities.page(tenant, limit=1_000)).items
         found: dict[str, Any] = {"": sorted((each.mention_count, each.entity.name, each.entity.type) for each in listed)}
         best = sorted(listed, key=lambda each: (-each.mention_count, each.entity.name, each.entity.type))[:8]

@@ -15,7 +15,7 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import Hit, Query, Rerank, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.usage import UsageAccount
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
+from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.models.reranking.cross_encoder import CrossEncoder
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer

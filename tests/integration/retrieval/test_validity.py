@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentic_rag_backend.domain.filters import Filter, matches, valid_at
+from agentic_rag_backend.domain.filters import Filter, matches_filter, valid_at
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.retrieval.registry import STRATEGIES
@@ -85,7 +85,7 @@ async def test_the_store_decides_as_the_filter_says(corpus: Any, metadata: dict[
 
     moment = datetime(2019, 7, 1, tzinfo=UTC)
     only: Filter = valid_at(moment)
-    assert matches(only, metadata) is valid
+    assert matches_filter(only, metadata) is valid
     tenant: TenantId = await corpus.tenant(f"validity {metadata}", (), communities=False)
     await corpus.add_all(tenant, {"d": ("# Sarn Rock\n\nThe lighthouse of Sarn Rock.", {"metadata": metadata})})
     search = VectorSearch(kind=NodeKind.CHUNK, text="lighthouse", filter=only)

@@ -27,7 +27,7 @@ from agentic_rag_backend.transfer import contents, service
 from agentic_rag_backend.transfer.archive import record_name
 from agentic_rag_backend.transfer.identity import Identity
 from agentic_rag_backend.transfer.importing import TenantImport
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 
 SWITCH, SHARE = "DUAL_LEVEL_RETRIEVAL_ENABLED", "DUAL_LEVEL_LOW_WEIGHT"
 
@@ -63,7 +63,7 @@ async def test_a_refused_archive_leaves_nothing_and_writes_nothing(
 ) -> None:
     _, members = exported
     begun: list[TenantImport] = []
-    monkeypatch.setattr(TenantImport, "begin", lambda own: begun.append(own))
+    monkeypatch.setattr(TenantImport, "load_staged_state", lambda own: begun.append(own))
     async with opens("to") as target:
         for number, (what, change) in enumerate(REFUSED.items()):
             path = tmp_path / f"hostile-{number}"
@@ -86,10 +86,10 @@ async def test_names_and_flags_are_refused_before_there_is_a_tenant(
         for place, value in ((("tenant", "name"), "bell\a"), *((("flags",), each) for each in flags)):
             path.write_bytes(packed(changed(members, "manifest.json", 0, place, value)))
             with pytest.raises(InvalidRequest):
-                await target.container.transfer.begin(path)
+                await target.container.transfer.begin_import(path)
         path.write_bytes(packed(members))
         with pytest.raises(InvalidRequest, match="printable"):
-            await target.container.transfer.begin(path, name="bell\a")
+            await target.container.transfer.begin_import(path, name="bell\a")
 
         assert len((await target.container.tenants.list(limit=100)).items) == before
 
@@ -101,9 +101,9 @@ async def test_a_tenant_is_filled_by_one_import_at_a_time(
     path = tmp_path / "archive"
     path.write_bytes(packed(members))
     async with opens("to") as target:
-        first = await target.container.transfer.begin(path)
+        first = await target.container.transfer.begin_import(path)
         with pytest.raises(Conflict, match="jobs that have not ended"):
-            await target.container.transfer.begin(path)
+            await target.container.transfer.begin_import(path)
 
         assert (await target.ended(tenant, first.job)).state is JobState.SUCCEEDED
 
@@ -163,14 +163,19 @@ async def test_others_are_served_while_a_large_document_is_imported(
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in ((contents, "decoded"), (ArchivedDocument, "check"), (Identity, "chunks"), (TenantImport, "_knowledge")):
+    for owner, name in (
+        (contents, "decode_record"),
+        (ArchivedDocument, "check_references"),
+        (Identity, "make_chunks"),
+        (TenantImport, "_make_knowledge"),
+    ):
         watched(owner, name)
-    monkeypatch.setattr(service, "verify", _verified_already)
+    monkeypatch.setattr(service, "verify_archive", _verified_already)
     async with opens("to") as target:
         neighbour = (await target.container.catalogue.tenants.create("neighbour")).id
         await target.take_in(neighbour, "note", "The harbour of Scarrow was dredged in May.")
         monkeypatch.setattr(Computation, "compute", _stand_in(groups))
-        begun = await target.container.transfer.begin(path)
+        begun = await target.container.transfer.begin_import(path)
         importing = asyncio.create_task(target.ended(begun.tenant.id, begun.job))
         served = 0
         while not importing.done():

@@ -185,7 +185,7 @@ async def test_nobody_sees_half_of_it(archived: Archived, opens: Opens, monkeypa
     path, tenant, answers, *_ = archived
     gate = Gate(monkeypatch, 2)
     async with opens("to", operator_key="o" * 32) as target:
-        begun = await target.container.transfer.begin(path)
+        begun = await target.container.transfer.begin_import(path)
         issued = await target.container.tenants.issue_key(tenant, name="early")
         async with asyncio.timeout(60):
             await gate.reached.wait()
@@ -194,7 +194,7 @@ async def test_nobody_sees_half_of_it(archived: Archived, opens: Opens, monkeypa
         with pytest.raises(Forbidden, match="importing"):
             await target.container.authenticator.authenticate(issued.secret)
         operator = await target.container.authenticator.authenticate("o" * 32, acting_for=tenant.value)
-        assert not operator.may(Scope.WRITE)
+        assert not operator.may_use(Scope.WRITE)
         assert (await target.container.catalogue.documents.counts(tenant))["chunks"] == 0
         assert {len(each[2]) + len(each[3]) + len(each[4]) for each in await target.answers(tenant)} == {0}
         gate.open.set()
@@ -208,7 +208,7 @@ async def test_an_import_that_was_interrupted_goes_on_where_it_was(
     path, tenant, answers, *_ = archived
     gate = Gate(monkeypatch, 2)
     async with opens("to") as target:
-        begun = await target.container.transfer.begin(path)
+        begun = await target.container.transfer.begin_import(path)
         async with asyncio.timeout(60):
             await gate.reached.wait()
     gate.open.set()
@@ -363,7 +363,7 @@ async def test_originals_that_are_not_kept_do_not_travel_and_do_not_arrive(
     async with opens("to", keep_originals=kept_here) as target:
         assert (await target.imported(path))[1].state is JobState.SUCCEEDED
         with pytest.raises(NotFound, match="was not kept"):
-            await target.container.ingestion.original(tenant, document)
+            await target.container.ingestion.read_original(tenant, document)
         assert await target.differences(tenant) == {}
         cut = await target.container.ingestion.chunk_again(tenant, document, ChunkingOptions(chunk_size=32, overlap=0))
         assert (await target.ended(tenant, cut.job)).state is JobState.SUCCEEDED

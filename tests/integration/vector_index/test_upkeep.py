@@ -19,7 +19,7 @@ from qdrant_edge import Distance, EdgeConfig, EdgeOptimizersConfig, EdgeSparseVe
 from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.edge import replacement, shard
-from agentic_rag_backend.stores.vector.edge.engine import Layout, field_indexes
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, field_indexes
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.api.worker import create_worker_app
+from agentic_rag_backend.api.worker_app import create_worker_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
@@ -106,9 +106,9 @@ def client(made: Container, *, of_worker: bool = True) -> httpx.AsyncClient:
 
 
 async def test_only_who_runs_jobs_and_has_beaten_lately_is_alive() -> None:
-    assert [each.executor_id for each in await worker_status(Directory(*ALIVE)).workers()] == ["alive"]
-    assert await worker_status(Directory(*ALIVE), shared=False).workers() == []
-    assert len(await worker_status(Directory(), shared=False, here=True).workers()) == 1
+    assert [each.executor_id for each in await worker_status(Directory(*ALIVE)).list_workers()] == ["alive"]
+    assert await worker_status(Directory(*ALIVE), shared=False).list_workers() == []
+    assert len(await worker_status(Directory(), shared=False, here=True).list_workers()) == 1
 
 
 @pytest.mark.parametrize("of_worker", [True, False])

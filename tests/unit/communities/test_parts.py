@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, EntityName, detect
+from agentic_rag_backend.communities.detection.community_plan import plan_communities, previous_detection, previous_division
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, EntityName, detect_communities
 from agentic_rag_backend.communities.detection.knowledge import (
     Edge,
     VisibleKnowledge,
-    contexts,
-    fingerprint,
+    fingerprint_community,
     graph_digest,
+    list_contexts,
     weighted_edges,
 )
-from agentic_rag_backend.communities.detection.plan import plan_communities, previous_detection, previous_division
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
@@ -44,7 +44,9 @@ def knowledge(**changes: Any) -> VisibleKnowledge:
 
 
 def planned(given: VisibleKnowledge, tenant: TenantId = TENANT) -> dict[str, Any]:
-    detection = detect(weighted_edges(given), entities=given.entities, options=DetectionOptions(), contexts=contexts(given))
+    detection = detect_communities(
+        weighted_edges(given), entities=given.entities, options=DetectionOptions(), contexts=list_contexts(given)
+    )
     return {"".join(sorted(each.members)): each for each in plan_communities(tenant, detection, given)}
 
 
@@ -71,16 +73,16 @@ def test_ids_belong_to_the_tenant() -> None:
 )
 def test_names_are_part_of_the_fingerprint(other: dict[str, Any]) -> None:
     inside = [edge("a", "b")]
-    assert fingerprint(knowledge(), "ab", inside) != fingerprint(knowledge(**other), "ab", inside)
+    assert fingerprint_community(knowledge(), "ab", inside) != fingerprint_community(knowledge(**other), "ab", inside)
 
 
 def test_fingerprint_ignores_order_and_without_relationships_sees_mentions() -> None:
     given = knowledge()
     one, two = edge("a", "b"), edge("b", "c")
-    assert fingerprint(given, "abc", [one, two]) == fingerprint(given, "cba", [two, one])
+    assert fingerprint_community(given, "abc", [one, two]) == fingerprint_community(given, "cba", [two, one])
     moved = knowledge(mentions={**given.mentions, "a": (Support("d9", 1, "c9"),)})
-    assert fingerprint(given, "ab", []) != fingerprint(moved, "ab", [])
-    assert fingerprint(given, "ab", [one]) == fingerprint(moved, "ab", [one])
+    assert fingerprint_community(given, "ab", []) != fingerprint_community(moved, "ab", [])
+    assert fingerprint_community(given, "ab", [one]) == fingerprint_community(moved, "ab", [one])
 
 
 def test_graph_digest_sees_all_that_detection_depends_on() -> None:
@@ -118,11 +120,11 @@ def test_previous_generation_is_read_back_as_it_was_detected() -> None:
     edges = [edge(a, b) for a in members for b in members if a < b and a[:-1] == b[:-1]]
     edges += [edge(f"{group}0", f"{group + 1}1") for group in range(59)]
     given = VisibleKnowledge(entities=entities, edges=edges)
-    detection = detect(weighted_edges(given), entities=entities, options=DetectionOptions(max_roots=5))
+    detection = detect_communities(weighted_edges(given), entities=entities, options=DetectionOptions(max_roots=5))
     communities = plan_communities(TENANT, detection, given)
     coarse = [each.id for each in communities if each.level == 0 and not each.base]
     assert coarse
-    stored: list[Community] = [each.community(1) for each in communities]
+    stored: list[Community] = [each.make_community(1) for each in communities]
     details = {"coarse": coarse, "modularity": 0.5}
     again = previous_detection(sorted(stored, key=lambda each: (each.level, each.id)), details)
     assert {(each.members, each.base, each.level) for each in again.communities} == {
@@ -138,7 +140,7 @@ def test_previous_generation_is_read_back_as_it_was_detected() -> None:
 
 def test_fingerprints_identify_unchanged_communities() -> None:
     given = knowledge()
-    stored = [each.community(1) for each in planned(given).values()]
+    stored = [each.make_community(1) for each in planned(given).values()]
     whole = {frozenset("abc"), frozenset("xyz")}
     assert previous_division(stored, {}, given).unchanged == whole
     assert previous_division(stored, {}, knowledge(edges=[edge("a", "b", digest=b"2"), *given.edges[1:]])).unchanged == {
@@ -173,9 +175,9 @@ def test_options_outside_their_limits_are_refused(name: str, value: object) -> N
 
 def test_options_survive_the_job_row() -> None:
     options = RebuildOptions(mode="full", levels=2, resolution=1.5, dry_run=True, min_community_size=4)
-    assert RebuildOptions.from_arguments(options.arguments()) == options
+    assert RebuildOptions.from_arguments(options.to_arguments()) == options
     assert RebuildOptions.from_arguments({"mode": "full", "unknown": 1}) == RebuildOptions(mode="full")
-    detection = options.detection(DetectionOptions())
+    detection = options.override_detection(DetectionOptions())
     assert (detection.max_levels, detection.resolution, detection.min_size, detection.max_cluster_size) == (2, 1.5, 4, 25)
 
 

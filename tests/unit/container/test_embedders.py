@@ -13,9 +13,9 @@ from agentic_rag_backend.container.embedders import open_embedder, tokenizer_fil
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import registry
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.facts import EncoderFacts
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
-from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
+from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
+from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 from agentic_rag_backend.settings import Settings
 
@@ -42,7 +42,7 @@ async def test_an_installed_model_is_opened_by_its_name(tmp_path: Path, known: N
     named = settings(tmp_path, embedding_model="small", embedding_threads=1)
     with pytest.raises(ConfigurationError, match=r"small is not installed in .*; run 'agentic-rag models pull small'"):
         open_embedder(named)
-    folder = install(SMALL, tmp_path / "models", LocalFolder(write_encoder(tmp_path / "source", ["kelp"])))
+    folder = install_model(SMALL, tmp_path / "models", LocalFolder(write_encoder(tmp_path / "source", ["kelp"])))
     embedder = open_embedder(named)
     assert isinstance(embedder, BundledEmbedder)
     assert embedder.languages == ("en", "de")

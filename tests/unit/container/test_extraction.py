@@ -58,9 +58,9 @@ async def test_a_method_says_what_it_needs_and_an_upload_that_asks_for_it_is_ref
         upload = Upload(content=b"text", extraction=method)
         if method in unavailable:
             with pytest.raises(InvalidRequest, match="extraction '" + method.replace("+", r"\+") + "' needs"):
-                await check.submission(TenantId("t_" + "a" * 32), upload)
+                await check.make_submission(TenantId("t_" + "a" * 32), upload)
         else:
-            assert check.method(method) == method
+            assert check.choose_method(method) == method
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.graph.base import GraphSearchEngine
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
-from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 
 VECTORS: Any = object()
 
 
-async def chosen(**named: Any) -> GraphitiSearch | None:
+async def chosen(**named: Any) -> GraphSearchEngine | None:
     connections = Neo4jConnections.open(Neo4jAddress(uri="bolt://127.0.0.1:1"))
     embedder = WordEmbedder()
     try:
@@ -42,6 +42,6 @@ async def test_neo4j_has_it_unless_it_is_switched_off() -> None:
 
 
 async def test_the_extra_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "agentic_rag_backend.stores.graph.graphiti.search", None)
+    monkeypatch.setitem(sys.modules, "agentic_rag_backend.plugins.graphiti.search", None)
     with pytest.raises(ConfigurationError, match=r"GRAPHITI_SEARCH_ENABLED.*'server'"):
         await chosen(graph_store="neo4j")

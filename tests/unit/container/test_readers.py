@@ -12,9 +12,9 @@ from agentic_rag_backend.container import open_container
 from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import registry
-from agentic_rag_backend.models.embedding.facts import EncoderFacts
-from agentic_rag_backend.models.entailment.facts import ReaderFacts
-from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
+from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
+from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import READER, HubFile, KnownModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.cross_encoder import write_reader
@@ -67,7 +67,7 @@ async def test_the_installed_model_is_opened(tmp_path: Path, monkeypatch: pytest
     given = settings(tmp_path, claim_verifier="nli")
     # The facts come from the table, not from the folder.
     (source / "reader.json").unlink()
-    install(small, tmp_path / "data" / "models", LocalFolder(source))
+    install_model(small, tmp_path / "data" / "models", LocalFolder(source))
     reader = open_reader(given)
     assert reader is not None
     assert [each.likeliest for each in await reader.read([("A", "B")])] == ["entailment"]

@@ -11,9 +11,9 @@ from model_hub import model_hub
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint, rerank_defaults
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.installation import LocalFolder, install, is_installed
+from agentic_rag_backend.models.installation import LocalFolder, has_files, install_model
 from agentic_rag_backend.models.registry import reranker_of
-from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 
@@ -62,7 +62,7 @@ async def test_an_installed_reranker_needs_no_setting(tmp_path: Path) -> None:
     files = write_cross_encoder(tmp_path / "source", {"array": 1.0})
     given = settings(tmp_path, cross_encoder_model="maker/model")
     assert open_cross_encoder(given) is None
-    install(reranker_of("maker/model"), tmp_path / "models", LocalFolder(files))
+    install_model(reranker_of("maker/model"), tmp_path / "models", LocalFolder(files))
     scorer = open_cross_encoder(given)
     assert scorer is not None
     assert list(await scorer.score("q", ["array"], UsageAccount())) == [pytest.approx(0.731, abs=0.001)]
@@ -80,4 +80,4 @@ async def test_a_reranker_is_downloaded_when_it_is_needed(tmp_path: Path) -> Non
         assert hub.ranges == []
         assert list(await scorer.score("q", ["array"], UsageAccount())) == [pytest.approx(0.731, abs=0.001)]
         await scorer.close()
-    assert is_installed(reranker_of("maker/model"), tmp_path / "models")
+    assert has_files(reranker_of("maker/model"), tmp_path / "models")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.location import Location, Region, enclosing, regions_within
+from agentic_rag_backend.domain.location import Location, Region, box_around, regions_within
 
 LINES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), max_size=12).map(
     lambda sizes: [
@@ -55,11 +55,11 @@ def test_the_regions_of_a_passage_are_the_parts_within_it(regions: list[Region],
 
 def test_the_part_of_a_line_has_the_part_of_its_box() -> None:
     line = Region(10, 20, page=1, box=(100.0, 50.0, 200.0, 60.0))
-    assert line.clipped(15, 17).box == (150.0, 50.0, 170.0, 60.0)
-    assert line.clipped(0, 99) == line
+    assert line.clip_region(15, 17).box == (150.0, 50.0, 170.0, 60.0)
+    assert line.clip_region(0, 99) == line
 
 
 def test_the_box_around_regions() -> None:
     lines = [Region(0, 5, page=1, box=(10, 50, 60, 60)), Region(6, 9, page=1, box=(5, 40, 40, 49)), Region(9, 10, page=1)]
-    assert enclosing(lines) == (5, 40, 60, 60)
-    assert enclosing([Region(0, 1)]) is None
+    assert box_around(lines) == (5, 40, 60, 60)
+    assert box_around([Region(0, 1)]) is None

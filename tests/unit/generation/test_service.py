@@ -477,7 +477,7 @@ class Overflowing(Questioning):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         self.requests.append(request)
         account = UsageAccount(request.account)
-        account.add(Usage(0, 0, 1, 1))
+        account.add_usage(Usage(0, 0, 1, 1))
         if request.prompt.partition("@")[0] in self.text:
             raise PromptTooLong("too long")
         yield ModelDelta(KEPT)

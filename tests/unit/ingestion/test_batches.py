@@ -34,7 +34,7 @@ class _World:
         self.stuck.set()
         self.facts = SimpleNamespace(vectors=self)
 
-    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
+    async def begin_job(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
         return SimpleNamespace(
             job_id=job_id, document_id=self.documents.get(job_id, job_id), version=self.version, stage="", attempt=attempt
         )
@@ -47,7 +47,7 @@ class _World:
             return False
         return True
 
-    async def failed(self, run: Any, error: Exception, order: Any) -> None:
+    async def record_failure(self, run: Any, error: Exception, order: Any) -> None:
         self.done.append(f"failed {run.job_id}")
 
     async def write(self, run: Any, order: Any) -> Any:
@@ -68,7 +68,7 @@ class _World:
         if self.flushes_fail:
             raise self.flushes_fail.pop()
 
-    async def settle(self, tenant: TenantId, written: dict[str, int], flush: Callable[[], Any]) -> None:
+    async def settle_names(self, tenant: TenantId, written: dict[str, int], flush: Callable[[], Any]) -> None:
         self.settled.append(dict(written))
 
     async def publish(self, written: Any, settle: Callable[[], Any]) -> None:
@@ -162,7 +162,7 @@ async def test_a_commit_that_is_cancelled_leaves_nothing_writing(batches: Batche
 async def test_it_writes_while_it_waits_for_what_is_being_prepared(batches: Batches, world: _World) -> None:
     _just_flushed(batches)
     _add(batches, "one")
-    with batches.preparing():
+    with batches.count_preparation():
         committing = asyncio.create_task(batches.commit(TENANT, "one", 1))
         while "write one" not in world.done:
             await asyncio.sleep(0)
@@ -177,7 +177,7 @@ async def test_it_writes_while_it_waits_for_what_is_being_prepared(batches: Batc
 
 async def test_it_does_not_wait_longer_than_the_flush_is_due(batches: Batches, world: _World) -> None:
     _just_flushed(batches)
-    with batches.preparing():
+    with batches.count_preparation():
         async with asyncio.timeout(10):
             await batches.commit(TENANT, "one", 1)
     assert world.done == ["write one", "flush", "publish one"]
@@ -231,7 +231,7 @@ async def test_names_are_settled_after_all_are_written_and_before_any_is_publish
         world.done.append(f"settle {sorted(written)}")
         await flush()
 
-    world.settle = settle  # type: ignore[method-assign]
+    world.settle_names = settle  # type: ignore[method-assign]
     for job_id in ("one", "two"):
         _add(batches, job_id)
     await batches.commit(TENANT, "one", 1)
@@ -273,7 +273,7 @@ async def test_a_workflow_continues_with_the_commit_of_its_job_unless_another_co
     batches: Batches, world: _World
 ) -> None:
     jobs = [_add(batches, job_id, enqueued=job_id == "three") for job_id in ("one", "two", "three")]
-    one, two, three = map(batches.continuation, jobs)
+    one, two, three = map(batches.choose_continuation, jobs)
     assert one is not None
     assert two is not None
     assert three is None, "a workflow of its own commits it"
@@ -291,7 +291,7 @@ async def test_a_job_is_not_done_if_the_commit_that_included_it_was_cut_off(batc
     committing = asyncio.create_task(batches.commit(TENANT, "one", 1))
     while world.writing < 2:
         await asyncio.sleep(0)
-    part = batches.continuation(job)  # if the workflow ended now, a kill would lose the job
+    part = batches.choose_continuation(job)  # if the workflow ended now, a kill would lose the job
     committing.cancel()
     await asyncio.gather(committing, return_exceptions=True)
     assert part is not None
@@ -307,7 +307,7 @@ async def test_a_job_is_not_done_if_the_lock_was_lost_before_it_was_published(ba
 
     world.publish = publish  # type: ignore[method-assign]
     _, job = [_add(batches, job_id, enqueued=False) for job_id in ("one", "two")]
-    part = batches.continuation(job)
+    part = batches.choose_continuation(job)
     with pytest.raises(asyncio.CancelledError):
         await batches.commit(TENANT, "one", 1)
     assert "write two" in world.done
@@ -352,6 +352,6 @@ async def test_a_job_that_an_earlier_run_prepared_is_not_included_by_others(batc
     job = _add(batches, "again", enqueued=False, results_saved=0)
     await batches.commit(TENANT, "one", 1)
     assert world.done == ["write one", "flush", "publish one"]
-    part = batches.continuation(job)
+    part = batches.choose_continuation(job)
     assert part is not None
     assert not part.is_done()

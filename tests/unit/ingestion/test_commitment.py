@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from document_versions import version_of
 
-from agentic_rag_backend.ingestion.commitment import _reported
+from agentic_rag_backend.ingestion.commitment import _report_failures
 
 LEFT_OUT = "3 names are not in the graph"
 
@@ -25,7 +25,7 @@ def test_a_result_has_the_warnings_that_the_metadata_have_no_room_for(
     submitted: dict[str, Any], metadata: dict[str, Any], shown: list[str]
 ) -> None:
     version = version_of(metadata=metadata, submitted_metadata=submitted)
-    assert _reported(version, [LEFT_OUT], ()) == {"failures": 0, "warnings": shown}
-    assert _reported(version, (), ()).get("warnings", []) == [
+    assert _report_failures(version, [LEFT_OUT], ()) == {"failures": 0, "warnings": shown}
+    assert _report_failures(version, (), ()).get("warnings", []) == [
         warning for warning in shown if warning in metadata.get("warnings", ())
     ]

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, read
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, read_file
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Vectors
@@ -148,7 +148,7 @@ def test_the_extraction_of_a_chunk_does_not_depend_on_the_results_on_record(held
 async def test_known_extractions_are_completed_like_new_ones() -> None:
     """The relations of the code in a file are added to both."""
     code, options = b"import harbour\n\n\ndef load() -> None:\n    harbour.read()\n", ReadingOptions(ProcessingOptions())
-    parsed, group = read(WorkerResources(WordPieceTokenizer()), code, "text/x-python", ("t_" + "1" * 32, "d", 1), options)
+    parsed, group = read_file(WorkerResources(WordPieceTokenizer()), code, "text/x-python", ("t_" + "1" * 32, "d", 1), options)
     recipes = {chunk.id: "r" for chunk in group}
     computed = replace(computation(FussyEmbedder()), extraction=ExtractionMethods(RULES), code=parsed.code)
     known = replace(computation(FussyEmbedder(), QuietExtractor("harbour")), code=parsed.code)
@@ -161,18 +161,18 @@ async def test_known_extractions_are_completed_like_new_ones() -> None:
 def test_a_recipe_is_of_all_that_goes_into_a_result() -> None:
     (chunk,) = chunks("some text")
     by = computation(FussyEmbedder())
-    recipe = by.recipe("Title", chunk)
+    recipe = by.make_recipe("Title", chunk)
     elsewhere = Location(start_char=5, end_char=14, start_line=2, end_line=2)
-    assert recipe == by.recipe("Title", replace(chunk, ordinal=7, version=9, location=elsewhere))
+    assert recipe == by.make_recipe("Title", replace(chunk, ordinal=7, version=9, location=elsewhere))
     other_extractor = QuietExtractor()
     other_extractor.version = "quiet-2"
     others = {
-        by.recipe("Another title", chunk),
-        by.recipe("Title", replace(chunk, location=replace(chunk.location, headings=("Heading",)))),
-        by.recipe("Title", replace(chunk, text="other", content_hash=content_hash("other"))),
-        by.recipe("Title", replace(chunk, id="another occurrence")),
-        computation(FussyEmbedder(fingerprint="another")).recipe("Title", chunk),
-        computation(FussyEmbedder(), other_extractor).recipe("Title", chunk),
+        by.make_recipe("Another title", chunk),
+        by.make_recipe("Title", replace(chunk, location=replace(chunk.location, headings=("Heading",)))),
+        by.make_recipe("Title", replace(chunk, text="other", content_hash=content_hash("other"))),
+        by.make_recipe("Title", replace(chunk, id="another occurrence")),
+        computation(FussyEmbedder(fingerprint="another")).make_recipe("Title", chunk),
+        computation(FussyEmbedder(), other_extractor).make_recipe("Title", chunk),
     }
     assert len(others) == 6
     assert recipe not in others

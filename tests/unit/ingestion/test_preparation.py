@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import DocumentVersion
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, OWNERS_BYTES, size_of
-from agentic_rag_backend.ingestion.metadata import checked
+from agentic_rag_backend.ingestion.metadata_checks import check_metadata
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.preparation import (
     MAX_WARNING_CHARACTERS,
     MAX_WARNINGS,
     MAX_WARNINGS_BYTES,
-    _facts,
-    _metadata,
+    _list_facts,
+    _merge_metadata,
 )
 
 
@@ -31,14 +31,14 @@ FIELDS = st.dictionaries(NAMES, st.builds(lambda letter, length: letter * length
 
 
 def test_warnings_are_kept_in_the_metadata_up_to_limits() -> None:
-    assert _facts(ParsedDocument(text="x", metadata={"pages": 2}), version()) == {"pages": 2}
+    assert _list_facts(ParsedDocument(text="x", metadata={"pages": 2}), version()) == {"pages": 2}
     few = tuple(f"warning {number}" for number in range(MAX_WARNINGS))
-    assert _facts(ParsedDocument(text="x", warnings=few), version()) == {"warnings": list(few)}
-    many = _facts(ParsedDocument(text="x", warnings=(*few, "w" * 500, "one more")), version())["warnings"]
+    assert _list_facts(ParsedDocument(text="x", warnings=few), version()) == {"warnings": list(few)}
+    many = _list_facts(ParsedDocument(text="x", warnings=(*few, "w" * 500, "one more")), version())["warnings"]
     assert many == [*few[:-1], "3 more warnings are not kept"]
-    (long,) = _facts(ParsedDocument(text="x", warnings=("w" * 500,)), version())["warnings"]
+    (long,) = _list_facts(ParsedDocument(text="x", warnings=("w" * 500,)), version())["warnings"]
     assert long == "w" * (MAX_WARNING_CHARACTERS - 1) + "…"
-    wide = _facts(ParsedDocument(text="x", warnings=("漢" * 200,) * MAX_WARNINGS), version())["warnings"]
+    wide = _list_facts(ParsedDocument(text="x", warnings=("漢" * 200,) * MAX_WARNINGS), version())["warnings"]
     assert wide == [
         *["漢" * 200] * (MAX_WARNINGS_BYTES // 600),
         f"{MAX_WARNINGS - MAX_WARNINGS_BYTES // 600} more warnings are not kept",
@@ -48,25 +48,25 @@ def test_warnings_are_kept_in_the_metadata_up_to_limits() -> None:
 def test_long_headers_of_a_message_leave_room_for_its_owner() -> None:
     people = ", ".join(f"person{number}@example.org" for number in range(400))
     parsed = ParsedDocument(text="x", metadata={"to": people, "cc": people, "subject": "Fees"}, warnings=("one",))
-    found = _metadata(parsed, version())
+    found = _merge_metadata(parsed, version())
     assert found["to"] == people[:999] + "…"
     assert found["subject"] == "Fees"
     assert found["warnings"] == ["metadata of the file that is too long is shortened or left out: to, cc", "one"]
-    checked({**found, "team": "harbour"})
+    check_metadata({**found, "team": "harbour"})
 
 
 def test_values_that_no_store_keeps_do_not_reach_the_metadata() -> None:
     parsed = ParsedDocument(text="x", metadata={"pages": 2, "a\0": 1, "b": {}}, warnings=("attachment a\0\ud800.zip: not read",))
-    assert _metadata(parsed, version()) == {"pages": 2, "warnings": ["attachment a\ufffd\ufffd.zip: not read"]}
+    assert _merge_metadata(parsed, version()) == {"pages": 2, "warnings": ["attachment a\ufffd\ufffd.zip: not read"]}
 
 
 @given(FIELDS, FIELDS, st.lists(st.text(max_size=300), max_size=12))
 def test_metadata_of_file_and_owner_is_valid_together(owned: dict[str, str], fields: dict[str, str], warnings: list[str]) -> None:
     while owned and (len(owned) > MAX_KEYS or size_of(owned) > MAX_METADATA_BYTES):
         owned.popitem()
-    found = _metadata(ParsedDocument(text="x", metadata=fields, warnings=tuple(warnings)), version(owned))
+    found = _merge_metadata(ParsedDocument(text="x", metadata=fields, warnings=tuple(warnings)), version(owned))
     assert {name: found[name] for name in owned} == owned
-    checked(found)
+    check_metadata(found)
     if size_of(owned) <= OWNERS_BYTES:
         assert size_of(found) <= MAX_METADATA_BYTES - OWNERS_BYTES + size_of(owned)
     if len({*fields, *owned, "warnings"}) <= MAX_KEYS and size_of(fields) + size_of(owned) <= MAX_METADATA_BYTES // 2:

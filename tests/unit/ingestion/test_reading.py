@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader, Source
+from agentic_rag_backend.ingestion.reading import SMALL_BYTES, FileSource, IsolatedReader
 
 TENANT = TenantId("t_" + "1" * 32)
 
@@ -23,7 +23,7 @@ class _Isolation:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+    async def call_worker(self, name: str, *arguments: Any, **options: Any) -> Any:
         self.calls.append(name)
         return ("", ()) if name == "check" else (ParsedDocument(text="x"), [], [])[: 2 + (name == "read_with_rules")]
 
@@ -43,7 +43,7 @@ async def test_only_small_plain_text_in_utf8_is_checked_in_this_process(
     head: bytes, media_type: str, charset: str | None, isolated: bool
 ) -> None:
     isolation = _Isolation()
-    await IsolatedReader(cast("Any", isolation)).check(TENANT, head, Source(media_type, charset, None), whole=True)
+    await IsolatedReader(cast("Any", isolation)).check_file(TENANT, head, FileSource(media_type, charset, None), is_whole=True)
     assert isolation.calls == ["check"] * isolated
 
 

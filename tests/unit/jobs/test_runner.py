@@ -10,7 +10,7 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs import runner
-from agentic_rag_backend.jobs.runner import Run, Stopped
+from agentic_rag_backend.jobs.runner import JobStopped, Run
 
 
 class Job:
@@ -32,11 +32,11 @@ async def test_work_that_fails_while_the_job_is_looked_at_gives_way_in_silence(m
 
     async def work() -> None:
         await looking.wait()
-        raise Stopped("superseded", "overtaken")
+        raise JobStopped("superseded", "overtaken")
 
     run = Run(TenantId("t_" + "1" * 32), Job(), Jobs())  # type: ignore[arg-type]
-    with pytest.raises(Stopped, match="cancelling was requested"):
-        await run.until_cancelled(work())
+    with pytest.raises(JobStopped, match="cancelling was requested"):
+        await run.run_until_cancellation(work())
     gc.collect()
     await asyncio.sleep(0)
     assert unhandled == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.language.dates import first_date, in_order_of_time, years
+from agentic_rag_backend.language.dates import find_years, first_date, in_order_of_time
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from agentic_rag_backend.language.dates import first_date, in_order_of_time, yea
     ],
 )
 def test_years(text: str, expected: list[int]) -> None:
-    assert years(text) == expected
+    assert find_years(text) == expected
 
 
 def test_a_date_is_as_exact_as_it_is_written() -> None:

@@ -62,7 +62,7 @@ def test_titles_have_parentheses() -> None:
     ],
 )
 def test_some_descriptions_exclude_each_other(one: Description, other: Description, excludes: bool) -> None:
-    assert one.excludes(other) == other.excludes(one) == excludes
+    assert one.excludes_bearer(other) == other.excludes_bearer(one) == excludes
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_some_descriptions_exclude_each_other(one: Description, other: Descripti
 )
 def test_kinds_of_other_fields_differ(one: str, other: str, differs: bool, loosely: bool) -> None:
     first, second = describe(MARSH, f"John Marsh was a {one}."), describe(MARSH, f"John Marsh was a {other}.")
-    assert first.differs(second) == second.differs(first) == differs
-    assert first.differs(second, strictly=False) == loosely
+    assert first.has_other_kind(second) == second.has_other_kind(first) == differs
+    assert first.has_other_kind(second, strictly=False) == loosely
 
 
 def test_names_and_statements_about_them() -> None:

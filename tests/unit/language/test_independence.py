@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.independence import claims, plain, standing
+from agentic_rag_backend.language.independence import rate_independence, simplify_sentence, split_claims
 
 WHOLE = "The clinic boat began regular visits to Hollin Island in 2018."
 
@@ -30,26 +30,26 @@ WHOLE = "The clinic boat began regular visits to Hollin Island in 2018."
     ],
 )
 def test_sentences_that_need_their_neighbours_stand_less(text: str) -> None:
-    assert standing(text) < 1.0 == standing(WHOLE)
+    assert rate_independence(text) < 1.0 == rate_independence(WHOLE)
 
 
 @pytest.mark.parametrize("text", ["# Heading of the page", "| Item | Crowns |", "Three words only.", "PORT ELLERY.", ""])
 def test_layout_does_not_stand(text: str) -> None:
-    assert standing(text) == 0.0
+    assert rate_independence(text) == 0.0
 
 
 def test_a_speaker_resolves_the_first_person() -> None:
-    assert standing("ANDREW NG: I think there will be partnerships with doctors.") == 1.0
+    assert rate_independence("ANDREW NG: I think there will be partnerships with doctors.") == 1.0
 
 
 def test_plain_text_has_no_markup() -> None:
     text = "- **Instruments.** The *harbour* radar\nreads `load_wind()` and snake_case_names."
-    assert plain(text) == "The harbour radar reads load_wind() and snake_case_names."
-    assert plain("**Agreed** to patch the pier.") == "Agreed to patch the pier."
+    assert simplify_sentence(text) == "The harbour radar reads load_wind() and snake_case_names."
+    assert simplify_sentence("**Agreed** to patch the pier.") == "Agreed to patch the pier."
 
 
 def test_a_sentence_is_divided_only_if_all_parts_stand() -> None:
-    assert claims("The post was advertised three times; the bank chose Ada Finch in 2017.") == [
+    assert split_claims("The post was advertised three times; the bank chose Ada Finch in 2017.") == [
         "The post was advertised three times.",
         "The bank chose Ada Finch in 2017.",
     ]
@@ -58,11 +58,11 @@ def test_a_sentence_is_divided_only_if_all_parts_stand() -> None:
         "The post was advertised three times; it was filled by Ada Finch.",
         "The post (advertised; then filled) went to Ada Finch.",
     ):
-        assert claims(whole) == [whole]
+        assert split_claims(whole) == [whole]
 
 
 @given(st.text(max_size=200))
 def test_every_text_has_a_value_and_keeps_its_words(text: str) -> None:
-    assert 0.0 <= standing(text) <= 1.0
-    assert "\n" not in plain(text)
-    assert "".join(claims(text)).replace(" ", "").replace(".", "").casefold().count(";") <= text.count(";")
+    assert 0.0 <= rate_independence(text) <= 1.0
+    assert "\n" not in simplify_sentence(text)
+    assert "".join(split_claims(text)).replace(" ", "").replace(".", "").casefold().count(";") <= text.count(";")

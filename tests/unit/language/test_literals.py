@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.literals import literals
+from agentic_rag_backend.language.literals import find_literals
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ from agentic_rag_backend.language.literals import literals
     ],
 )
 def test_which_parts_of_a_query_are_literal(query: str, found: tuple[str, ...]) -> None:
-    parts = literals(query)
+    parts = find_literals(query)
     assert (*parts.quoted, *parts.identifiers) == found
 
 
 @given(st.text(max_size=60))
 def test_literals_are_parts_of_the_query(query: str) -> None:
-    parts = literals(query)
+    parts = find_literals(query)
     assert all(part and part in query for part in (*parts.quoted, *parts.identifiers))

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.prompt_marks import StreamRestorer, neutralise, neutralise_fences, restore, restore_all
+from agentic_rag_backend.language.prompt_marks import (
+    StreamRestorer,
+    neutralise_fences,
+    neutralise_marks,
+    restore_all,
+    restore_marks,
+)
 
 TOKENS = (
     *(
@@ -54,15 +60,15 @@ texts = st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=12).map("".joi
 @pytest.mark.parametrize("token", TOKENS)
 def test_a_token_is_neutralised_and_restored(token: str) -> None:
     text = f"It says {token}, twice{token}."
-    neutral = neutralise(text)
+    neutral = neutralise_marks(text)
     assert token not in neutral
     assert len(neutral) == len(text)
-    assert restore(neutral) == text
+    assert restore_marks(neutral) == text
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_other_text_stays(text: str) -> None:
-    assert (neutralise(text), restore(text)) == (text, text)
+    assert (neutralise_marks(text), restore_marks(text)) == (text, text)
 
 
 @pytest.mark.parametrize("tag", LOOK_ALIKES)
@@ -73,26 +79,26 @@ def test_look_alikes_of_a_fence_are_neutralised(tag: str) -> None:
 
 @given(texts)
 def test_no_text_has_a_token_or_changes_its_length(text: str) -> None:
-    neutral = neutralise(neutralise_fences(text))
+    neutral = neutralise_marks(neutralise_fences(text))
     assert not [token for token in TOKENS if token in neutral]
     assert len(neutral) == len(text)
-    assert neutralise(neutralise_fences(neutral)) == neutral
+    assert neutralise_marks(neutralise_fences(neutral)) == neutral
 
 
 @given(texts.filter(lambda text: not {"⟨", "⟦"} & {*text}))
 def test_a_restored_text_is_the_original(text: str) -> None:
-    assert restore(neutralise(neutralise_fences(text))) == text
+    assert restore_marks(neutralise_marks(neutralise_fences(text))) == text
 
 
 @given(texts, st.lists(st.integers(1, 6), min_size=1, max_size=8))
 def test_a_stream_is_restored_like_the_whole(text: str, sizes: list[int]) -> None:
-    neutral = neutralise(neutralise_fences(text))
+    neutral = neutralise_marks(neutralise_fences(text))
     restorer, restored, start = StreamRestorer(), [], 0
     while start < len(neutral):
         size = sizes[start % len(sizes)]
-        restored.append(restorer.feed(neutral[start : start + size]))
+        restored.append(restorer.feed_piece(neutral[start : start + size]))
         start += size
-    assert "".join(restored) + restorer.finish() == restore(neutral)
+    assert "".join(restored) + restorer.finish_text() == restore_marks(neutral)
 
 
 def test_values_of_an_object_are_restored() -> None:

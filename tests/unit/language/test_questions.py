@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, measured, related
+from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_measure, is_related_form
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_an_answer_is_not_what_the_question_says_itself() -> None:
 
 
 def test_what_is_counted() -> None:
-    assert measured("How many passengers did it carry?") == {"passenger"}
-    assert measured("What salary does she get?") == {"salari"}
-    assert measured("How many times did it call?") == frozenset()
-    assert measured("Who is she?") == frozenset()
+    assert find_measure("How many passengers did it carry?") == {"passenger"}
+    assert find_measure("What salary does she get?") == {"salari"}
+    assert find_measure("How many times did it call?") == frozenset()
+    assert find_measure("Who is she?") == frozenset()
 
 
 def test_related_words_share_a_stem_and_numbers_are_equal() -> None:
-    assert related("doctorat", ["doctoral"])
-    assert related("director", ["direct"])
-    assert related("grow", ["grew"])
-    assert not related("harbour", ["harvest"])
-    assert not related("38460", ["384601"])
+    assert is_related_form("doctorat", ["doctoral"])
+    assert is_related_form("director", ["direct"])
+    assert is_related_form("grow", ["grew"])
+    assert not is_related_form("harbour", ["harvest"])
+    assert not is_related_form("38460", ["384601"])

@@ -13,8 +13,8 @@ def _agree(question: str, one: str, other: str) -> bool:
     second: list[Value] = list(values_of(other, asked_for(question), question))
     assert first
     assert second
-    found = any(value.agrees(another) for value in first for another in second)
-    assert found == any(another.agrees(value) for value in first for another in second)
+    found = any(value.agrees_with(another) for value in first for another in second)
+    assert found == any(another.agrees_with(value) for value in first for another in second)
     return found
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from agentic_rag_backend.language.words import (
     comparable,
     content_forms,
-    coverage,
     inverse_frequency,
+    measure_coverage,
     names_and_numbers,
     words,
 )
@@ -63,8 +63,8 @@ def test_stop_words_carry_nothing() -> None:
 
 
 def test_coverage_is_weighted() -> None:
-    assert coverage(["a", "b"], {"a"}, {"a": 3.0, "b": 1.0}, default=1.0) == 0.75
-    assert coverage([], {"a"}, {}, default=1.0) == 0.0
+    assert measure_coverage(["a", "b"], {"a"}, {"a": 3.0, "b": 1.0}, default=1.0) == 0.75
+    assert measure_coverage([], {"a"}, {}, default=1.0) == 0.0
 
 
 def test_rare_words_weigh_more() -> None:

@@ -13,12 +13,12 @@ import pytest
 from agentic_rag_backend.breaker import PAUSE_S
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.models import endpoint, health
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.models import endpoint, model_health
+from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_backend.models.endpoint import OUTAGES
-from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
+from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.telemetry import metrics
 from agentic_rag_backend.telemetry.metrics import REGISTRY, Outcome
 from agentic_rag_testing.models.server import ModelServer
@@ -240,14 +240,14 @@ async def test_health_follows_the_last_calls(make: Make) -> None:
     ):
         model = make(name)
         await asyncio.gather(model.complete(ask()), return_exceptions=True)
-        assert await model.health.state() == state, name
+        assert await model.health.read_state() == state, name
 
 
 async def test_health_is_asked_for_where_no_call_was_made(make: Make, server: ModelServer) -> None:
     model = make("echo")
-    assert [await model.health.state() for _ in range(3)] == ["ok"] * 3
+    assert [await model.health.read_state() for _ in range(3)] == ["ok"] * 3
     assert server.stats().total.calls == 0, "the list of models costs no tokens"
-    assert await make("echo", base_url=f"http://127.0.0.1:{free_port()}/v1").health.state() == "model_unavailable"
+    assert await make("echo", base_url=f"http://127.0.0.1:{free_port()}/v1").health.read_state() == "model_unavailable"
 
 
 class Pinged:
@@ -267,16 +267,16 @@ async def test_readers_share_one_probe_in_an_interval() -> None:
     pinged = Pinged("unavailable", "ok")
     watched = Health(pinged, clock=lambda: now[0])
 
-    assert await asyncio.gather(*(watched.state() for _ in range(5))) == ["model_unavailable"] * 5
-    now[0] += health.FRESH_S - 0.1
-    assert (await watched.state(), pinged.asked) == ("model_unavailable", 1)
+    assert await asyncio.gather(*(watched.read_state() for _ in range(5))) == ["model_unavailable"] * 5
+    now[0] += model_health.FRESH_S - 0.1
+    assert (await watched.read_state(), pinged.asked) == ("model_unavailable", 1)
     now[0] += 0.1
-    assert (await watched.state(), pinged.asked) == ("ok", 2)
-    watched.note("refused")
-    watched.note("cancelled")
-    assert await watched.state() == "model_refused"
-    watched.note("ok")
-    assert (await watched.state(), pinged.asked) == ("ok", 2)
+    assert (await watched.read_state(), pinged.asked) == ("ok", 2)
+    watched.note_outcome("refused")
+    watched.note_outcome("cancelled")
+    assert await watched.read_state() == "model_refused"
+    watched.note_outcome("ok")
+    assert (await watched.read_state(), pinged.asked) == ("ok", 2)
 
 
 # --- replies without end

@@ -14,8 +14,8 @@ from model_hub import ModelHub, model_hub
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.models import download as download_module
-from agentic_rag_backend.models.embedding.facts import EncoderFacts, read_facts
-from agentic_rag_backend.models.installation import CHECKSUMS_FILE, Hub, LocalFolder, install, is_installed, require_installed
+from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts, read_facts
+from agentic_rag_backend.models.installation import CHECKSUMS_FILE, Hub, LocalFolder, has_files, install_model, require_files
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 
 WEIGHTS, TOKENIZER = bytes(range(256)) * 3_000, b'{"a": 1}'
@@ -48,30 +48,30 @@ def names(folder: Path) -> set[str]:
 
 def test_files_are_downloaded_verified_and_moved_into_place(hub: ModelHub, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
-    assert not is_installed(MODEL, tmp_path)
+    assert not has_files(MODEL, tmp_path)
     with pytest.raises(ConfigurationError, match=r"small is not installed in .*; run 'agentic-rag models pull small'"):
-        require_installed(MODEL, tmp_path)
-    folder = install(MODEL, tmp_path, Hub(hub.url + "/"), lambda *shown: seen.append(shown))
+        require_files(MODEL, tmp_path)
+    folder = install_model(MODEL, tmp_path, Hub(hub.url + "/"), lambda *shown: seen.append(shown))
     assert names(folder) == {"model.onnx", "tokenizer.json", "encoder.json"}
     assert (folder / "model.onnx").read_bytes() == WEIGHTS
     assert read_facts(folder) == MODEL.facts
-    assert require_installed(MODEL, tmp_path) == folder == tmp_path / "small"
+    assert require_files(MODEL, tmp_path) == folder == tmp_path / "small"
     with (folder / "model.onnx").open("r+b") as file:
         file.truncate(1_000)
-    assert not is_installed(MODEL, tmp_path)
+    assert not has_files(MODEL, tmp_path)
     (folder / "model.onnx").write_bytes(WEIGHTS)
     assert seen[-1] == ("small: tokenizer.json", len(TOKENIZER), len(TOKENIZER))
     done = [completed for text, completed, _ in seen if "model.onnx" in text]
     assert done == sorted(done)
     assert done[-1] == len(WEIGHTS)
     hub.ranges.clear()
-    install(MODEL, tmp_path, Hub(hub.url))
+    install_model(MODEL, tmp_path, Hub(hub.url))
     assert hub.ranges == []
 
 
 def test_a_cut_connection_continues_where_it_ended(hub: ModelHub, tmp_path: Path) -> None:
     hub.cut_after = 100_000  # more cuts than attempts without a new byte
-    folder = install(MODEL, tmp_path, Hub(hub.url))
+    folder = install_model(MODEL, tmp_path, Hub(hub.url))
     assert (folder / "model.onnx").read_bytes() == WEIGHTS
     assert hub.ranges == [None, *(f"bytes={done}00000-" for done in range(1, 8)), None]
 
@@ -82,11 +82,11 @@ def test_an_interrupted_download_continues_in_the_next_run(hub: ModelHub, tmp_pa
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        install(MODEL, tmp_path, Hub(hub.url), interrupt)
+        install_model(MODEL, tmp_path, Hub(hub.url), interrupt)
     begun = (tmp_path / "small" / "model.onnx.part").stat().st_size
     assert 0 < begun < len(WEIGHTS)
-    assert not is_installed(MODEL, tmp_path)
-    folder = install(MODEL, tmp_path, Hub(hub.url))
+    assert not has_files(MODEL, tmp_path)
+    folder = install_model(MODEL, tmp_path, Hub(hub.url))
     assert hub.ranges[1] == f"bytes={begun}-"
     assert (folder / "model.onnx").read_bytes() == WEIGHTS
     assert not (folder / "model.onnx.part").exists()
@@ -104,17 +104,17 @@ def test_a_part_that_cannot_be_continued_begins_again(hub: ModelHub, tmp_path: P
         smaller = replace(
             smaller, files=(replace(smaller.files[0], sha256=hashlib.sha256(WEIGHTS[:1_000]).hexdigest()), FILES[1])
         )
-    install(smaller, tmp_path, Hub(hub.url))
-    assert require_installed(smaller, tmp_path)
+    install_model(smaller, tmp_path, Hub(hub.url))
+    assert require_files(smaller, tmp_path)
 
 
 def test_a_wrong_file_is_not_installed_and_the_good_one_stays(hub: ModelHub, tmp_path: Path) -> None:
-    folder = install(MODEL, tmp_path, Hub(hub.url))
+    folder = install_model(MODEL, tmp_path, Hub(hub.url))
     hub.files[f"{ROOT}/onnx/model_quantized.onnx"] = OTHER
     newer = replace(MODEL, files=(replace(FILES[0], sha256="0" * 64), FILES[1]))
     for _ in range(2):
         with pytest.raises(ModelUnavailable) as failed:
-            install(newer, tmp_path, Hub(hub.url))
+            install_model(newer, tmp_path, Hub(hub.url))
         for part in ("onnx/model_quantized.onnx of small", hashlib.sha256(OTHER).hexdigest(), "0" * 64):
             assert part in failed.value.message
         assert (folder / "model.onnx").read_bytes() == WEIGHTS
@@ -122,73 +122,73 @@ def test_a_wrong_file_is_not_installed_and_the_good_one_stays(hub: ModelHub, tmp
 
 
 def test_a_damaged_file_is_named_and_replaced(hub: ModelHub, tmp_path: Path) -> None:
-    folder = install(MODEL, tmp_path, Hub(hub.url))
+    folder = install_model(MODEL, tmp_path, Hub(hub.url))
     (folder / "model.onnx").write_bytes(OTHER)
     with pytest.raises(ConfigurationError, match=rf"model\.onnx has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, not {SHA256}"):
-        require_installed(MODEL, tmp_path)
-    install(MODEL, tmp_path, Hub(hub.url))
-    assert require_installed(MODEL, tmp_path)
+        require_files(MODEL, tmp_path)
+    install_model(MODEL, tmp_path, Hub(hub.url))
+    assert require_files(MODEL, tmp_path)
 
 
 def test_a_server_that_sends_too_much_is_not_read_to_the_end(hub: ModelHub, tmp_path: Path) -> None:
     hub.files[f"{ROOT}/onnx/model_quantized.onnx"] = WEIGHTS * 20
     seen: list[int] = []
     with pytest.raises(ModelUnavailable, match=f"not {SHA256}"):
-        install(MODEL, tmp_path, Hub(hub.url), lambda text, completed, total: seen.append(completed))
+        install_model(MODEL, tmp_path, Hub(hub.url), lambda text, completed, total: seen.append(completed))
     assert max(seen) < 2 * len(WEIGHTS)
 
 
 def test_passing_failures_are_repeated_and_others_are_not(hub: ModelHub, tmp_path: Path) -> None:
     hub.failures = [503, 429, 500]
-    install(MODEL, tmp_path, Hub(hub.url))
+    install_model(MODEL, tmp_path, Hub(hub.url))
     assert len(hub.ranges) == 5
     absent = replace(MODEL, name="absent", revision="none")
     hub.ranges.clear()
     with pytest.raises(
         ModelUnavailable, match=r"/none/onnx/model_quantized.onnx cannot be downloaded: HTTP 404; set HTTPS_PROXY"
     ):
-        install(absent, tmp_path, Hub(hub.url))
+        install_model(absent, tmp_path, Hub(hub.url))
     assert len(hub.ranges) == 1
     hub.failures = [503] * 9
     with pytest.raises(ModelUnavailable, match="HTTP 503"):
-        install(absent, tmp_path, Hub(hub.url))
+        install_model(absent, tmp_path, Hub(hub.url))
     assert len(hub.failures) == 9 - download_module.ATTEMPTS
 
 
 def test_a_hub_that_cannot_be_reached_is_named_with_the_remedy(hub: ModelHub, tmp_path: Path) -> None:
     hub.server_close()
     with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1.*ConnectError.*MODEL_HUB_URL.*--from FOLDER"):
-        install(MODEL, tmp_path, Hub("http://127.0.0.1:1"))
+        install_model(MODEL, tmp_path, Hub("http://127.0.0.1:1"))
 
 
 def test_a_proxy_of_the_environment_is_used(hub: ModelHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", hub.url)
     hub.cut_after = 300_000
-    install(MODEL, tmp_path, Hub("http://hub.example"))
+    install_model(MODEL, tmp_path, Hub("http://hub.example"))
     assert set(hub.hosts) == {"hub.example"}
-    assert require_installed(MODEL, tmp_path)
+    assert require_files(MODEL, tmp_path)
 
 
 def test_the_hash_of_a_first_download_is_required_afterwards(hub: ModelHub, tmp_path: Path) -> None:
-    folder = install(UNKNOWN, tmp_path, Hub(hub.url))
+    folder = install_model(UNKNOWN, tmp_path, Hub(hub.url))
     assert json.loads((folder / CHECKSUMS_FILE).read_text())["model.onnx"] == SHA256
-    assert require_installed(UNKNOWN, tmp_path)
+    assert require_files(UNKNOWN, tmp_path)
     hub.files[f"{ROOT}/onnx/model_quantized.onnx"] = OTHER
     (folder / "model.onnx").unlink()
     with pytest.raises(ModelUnavailable, match=f"not {SHA256}"):
-        install(UNKNOWN, tmp_path, Hub(hub.url))
+        install_model(UNKNOWN, tmp_path, Hub(hub.url))
     (folder / "model.onnx").write_bytes(OTHER)
     with pytest.raises(ConfigurationError, match=f"not {SHA256}"):
-        require_installed(UNKNOWN, tmp_path)
+        require_files(UNKNOWN, tmp_path)
     (folder / CHECKSUMS_FILE).write_text("[")
     with pytest.raises(ConfigurationError, match=r"checksums\.json is damaged"):
-        require_installed(UNKNOWN, tmp_path)
+        require_files(UNKNOWN, tmp_path)
 
 
 def test_without_a_known_hash_no_beginning_of_an_earlier_run_is_kept(hub: ModelHub, tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / "model.onnx.part").write_bytes(b"another version")
-    folder = install(UNKNOWN, tmp_path, Hub(hub.url))
+    folder = install_model(UNKNOWN, tmp_path, Hub(hub.url))
     assert (folder / "model.onnx").read_bytes() == WEIGHTS
 
 
@@ -199,24 +199,24 @@ def test_a_folder_has_the_names_of_the_hub_or_of_an_installation(tmp_path: Path,
         path = source / getattr(file, names_of)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    install(MODEL, tmp_path / "models", LocalFolder(source))
-    assert require_installed(MODEL, tmp_path / "models")
+    install_model(MODEL, tmp_path / "models", LocalFolder(source))
+    assert require_files(MODEL, tmp_path / "models")
     (source / "tokenizer.json").unlink()
     with pytest.raises(ModelUnavailable, match=r"source lacks tokenizer\.json of again"):
-        install(replace(MODEL, name="again"), tmp_path / "models", LocalFolder(source))
+        install_model(replace(MODEL, name="again"), tmp_path / "models", LocalFolder(source))
 
 
 def test_processes_install_one_after_the_other(hub: ModelHub, tmp_path: Path) -> None:
-    threads = [threading.Thread(target=install, args=(MODEL, tmp_path, Hub(hub.url))) for _ in range(4)]
+    threads = [threading.Thread(target=install_model, args=(MODEL, tmp_path, Hub(hub.url))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(hub.ranges) == len(FILES)
-    assert require_installed(MODEL, tmp_path)
+    assert require_files(MODEL, tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_named(hub: ModelHub, tmp_path: Path) -> None:
     (tmp_path / "small").write_text("a file")
     with pytest.raises(ModelUnavailable, match=r"small cannot be installed in .*: File exists"):
-        install(MODEL, tmp_path, Hub(hub.url))
+        install_model(MODEL, tmp_path, Hub(hub.url))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
 from agentic_rag_backend.models.registry import BUNDLED, MODELS, READER, known_model, reranker_of
 
 

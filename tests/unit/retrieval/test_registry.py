@@ -24,7 +24,7 @@ from agentic_rag_backend.retrieval.registry import (
 )
 from agentic_rag_backend.retrieval.rerank.graph import SIGNALS
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
-from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
+from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
@@ -35,9 +35,9 @@ from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
 from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
 from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
-from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
-from agentic_rag_backend.retrieval.strategies.temporal import Temporal
+from agentic_rag_backend.retrieval.strategies.synthetic_questions import QuestionRetriever
+from agentic_rag_backend.retrieval.strategies.temporal_search import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
 from agentic_rag_backend.retrieval.themes.drift import Drift

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.duplicates import DuplicateFinder
 from agentic_rag_backend.sources.files import Source, Walk
-from agentic_rag_backend.sources.reading import SourceReader, survey
-from agentic_rag_backend.sources.rows import Columns
-from agentic_rag_backend.sources.similarity import DuplicateFinder
+from agentic_rag_backend.sources.reading import SourceReader, survey_sources
+from agentic_rag_backend.sources.table_rows import Columns
 
 COLUMNS = Columns(text="text", key="id", metadata=("city",))
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_files_and_rows_come_in_order_and_a_key_only_once(folder: Path) -> None:
-    finder = DuplicateFinder(listed=10)
+    finder = DuplicateFinder(expected=10)
     walk = Walk([str(folder)], by_rows=True)
     told = [
         (document.path.name, document.key, document.row, document.problem and document.problem.code)
@@ -61,17 +61,17 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(folder: Path) -> Non
 
 def test_a_survey_counts_without_reading(folder: Path) -> None:
     (folder / "x.png").write_bytes(b"1")
-    extent = survey(Walk([str(folder)], by_rows=True), COLUMNS)
+    extent = survey_sources(Walk([str(folder)], by_rows=True), COLUMNS)
     assert (extent.files, extent.skipped, extent.by_rows) == (3, 1, True)
     assert extent.size == sum((folder / name).stat().st_size for name in ("a.md", "b.jsonl", "c.csv"))
     (folder / "d.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidRequest, match="there is no column 'text'"):
-        survey(Walk([str(folder)], by_rows=True), COLUMNS)
+        survey_sources(Walk([str(folder)], by_rows=True), COLUMNS)
 
 
 def test_a_table_without_a_text_column_is_one_document(folder: Path) -> None:
     walk = Walk([str(folder / "b.jsonl")])
-    assert survey(walk, None).by_rows is False
+    assert survey_sources(walk, None).by_rows is False
     (document,) = SourceReader(walk)
     assert (document.key, document.row, document.content) == ("b.jsonl", None, (folder / "b.jsonl").read_bytes())
 
@@ -79,6 +79,6 @@ def test_a_table_without_a_text_column_is_one_document(folder: Path) -> None:
 def test_only_texts_as_written_are_compared_before_they_are_parsed(tmp_path: Path) -> None:
     for name in ("a.md", "b.html", "c.pdf"):
         (tmp_path / name).write_text("Agnes Thorley founded the Kettle Bank in 1987.")
-    finder = DuplicateFinder(listed=10)
+    finder = DuplicateFinder(expected=10)
     assert len(list(SourceReader(Walk([str(tmp_path)]), finder=finder))) == 3
     assert (finder.compared, finder.pairs) == (1, [])

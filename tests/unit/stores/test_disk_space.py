@@ -11,7 +11,7 @@ import pytest
 
 from agentic_rag_backend.errors import StorageFull
 from agentic_rag_backend.stores.disk_space import DiskSpace
-from agentic_rag_backend.stores.files import LEAST_FREE_BYTES
+from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES
 
 MIB = 1024 * 1024
 

@@ -36,7 +36,7 @@ def long_turns(work: Any) -> list[LongTurn]:
     async def watched() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, WatchedLoop)
-        with loop.turns.watched(turns.append):
+        with loop.turns.watch_turns(turns.append):
             await work()
             await asyncio.sleep(0)  # ends the turn
             await asyncio.sleep(0)  # reports it
@@ -73,7 +73,7 @@ def test_what_the_thread_does_while_the_loop_does_not_run_is_no_turn() -> None:
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, WatchedLoop)
-        with loop.turns.watched(turns.append):
+        with loop.turns.watch_turns(turns.append):
             for _ in range(2):
                 runner.run(asyncio.sleep(0))
                 use_cpu(BURST_S)

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
-from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault
@@ -68,7 +68,7 @@ async def test_a_key_belongs_to_its_tenant_and_its_secret_is_kept_as_a_hash_only
     issued = await service.issue_key(tenant.id, name="ci", scopes=[Scope.WRITE])
     caller = await authenticator.authenticate(issued.secret)
     assert caller.tenant.id == tenant.id
-    assert (caller.may(Scope.READ), caller.may(Scope.WRITE), caller.may(Scope.ADMIN)) == (True, True, False)
+    assert (caller.may_use(Scope.READ), caller.may_use(Scope.WRITE), caller.may_use(Scope.ADMIN)) == (True, True, False)
     assert not caller.operator
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("catalogue.db*"))
     assert issued.secret.encode() not in stored
@@ -81,7 +81,7 @@ async def test_a_revoked_key_is_useless_at_once(service: TenantService, authenti
     await service.revoke_key(tenant.id, issued.key.id)
     with pytest.raises(Unauthenticated):
         await authenticator.authenticate(issued.secret)
-    assert [key.revoked_at is not None for key in await service.keys(tenant.id)] == [True]
+    assert [key.revoked_at is not None for key in await service.list_keys(tenant.id)] == [True]
 
 
 @pytest.mark.parametrize("secret", [None, "", "ark_unknown", "x" * (MAX_KEY_CHARACTERS + 1)])
@@ -102,7 +102,7 @@ async def test_only_the_operator_acts_for_a_tenant(service: TenantService, authe
     for unknown in ("", "nonsense", TenantId.new().value):
         with pytest.raises(NotFound):
             await authenticator.authenticate(OPERATOR, acting_for=unknown)
-    assert (await authenticator.local(first.id)).tenant.id == first.id
+    assert (await authenticator.local_principal(first.id)).tenant.id == first.id
 
 
 async def test_without_an_operator_key_nobody_is_the_operator(catalogue: Catalogue) -> None:
@@ -175,7 +175,7 @@ async def test_a_key_needs_a_scope_and_a_tenant(service: TenantService) -> None:
     with pytest.raises(NotFound):
         await service.issue_key(TenantId.new(), name="k")
     with pytest.raises(NotFound):
-        await service.keys(TenantId.new())
+        await service.list_keys(TenantId.new())
 
 
 def test_secrets_differ_and_carry_256_bits() -> None:
@@ -200,15 +200,15 @@ def test_a_tenants_flag_wins_over_the_deployments(
     defaults: FlagDefault, tenant_flags: Mapping[str, object], value: bool, source: str
 ) -> None:
     features = Features({DUAL_LEVEL: defaults})
-    (flag,) = features.effective(tenant_flags)
+    (flag,) = features.list_effective(tenant_flags)
     assert (flag.value, flag.source, flag.default) == (value, source, False)
-    assert features.enabled(DUAL_LEVEL, tenant_flags) is value
+    assert features.is_on(DUAL_LEVEL, tenant_flags) is value
 
 
 @pytest.mark.parametrize("changes", [{}, {"NO_SUCH_FLAG": True}, {DUAL_LEVEL: "yes"}, {DUAL_LEVEL: 1}])
 def test_bad_changes_of_flags_are_refused(changes: Mapping[str, object]) -> None:
     with pytest.raises(InvalidRequest):
-        FEATURES.check(changes)
+        FEATURES.check_changes(changes)
 
 
 SHARE = Features({"SHARE": FlagDefault(0.6, "default", 0.6, "a share")})
@@ -216,25 +216,25 @@ SHARE = Features({"SHARE": FlagDefault(0.6, "default", 0.6, "a share")})
 
 @pytest.mark.parametrize("value", [0, 1, 0.25])
 def test_a_share_is_a_number(value: float) -> None:
-    assert SHARE.check({"SHARE": value}) == {"SHARE": value}
-    assert SHARE.number("SHARE", {"SHARE": value}) == value
-    (flag,) = SHARE.effective({"SHARE": value})
+    assert SHARE.check_changes({"SHARE": value}) == {"SHARE": value}
+    assert SHARE.read_share("SHARE", {"SHARE": value}) == value
+    (flag,) = SHARE.list_effective({"SHARE": value})
     assert (flag.value, flag.default, flag.source) == (value, 0.6, "tenant")
 
 
 @pytest.mark.parametrize("value", [True, False, "0.5", -0.1, 1.1, float("nan"), [0.5]])
 def test_what_is_no_share_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequest, match="SHARE takes a number from 0 to 1 or null"):
-        SHARE.check({"SHARE": value})
+        SHARE.check_changes({"SHARE": value})
 
 
 def test_a_share_that_is_not_set_is_the_deployments() -> None:
-    assert SHARE.number("SHARE", {}) == SHARE.number("SHARE", {"SHARE": "broken"}) == 0.6
+    assert SHARE.read_share("SHARE", {}) == SHARE.read_share("SHARE", {"SHARE": "broken"}) == 0.6
 
 
 def test_a_flag_can_be_set_and_unset() -> None:
-    assert FEATURES.check({DUAL_LEVEL: True}) == {DUAL_LEVEL: True}
-    assert FEATURES.check({DUAL_LEVEL: None}) == {DUAL_LEVEL: None}
+    assert FEATURES.check_changes({DUAL_LEVEL: True}) == {DUAL_LEVEL: True}
+    assert FEATURES.check_changes({DUAL_LEVEL: None}) == {DUAL_LEVEL: None}
 
 
 @pytest.mark.parametrize(
@@ -249,4 +249,4 @@ def test_a_flag_can_be_set_and_unset() -> None:
 )
 async def test_scopes_include_the_lesser_ones(service: TenantService, held: set[Scope], asked: Scope, allowed: bool) -> None:
     tenant = await service.create("acme")
-    assert Principal(tenant=tenant, scopes=frozenset(held), key_id="k").may(asked) is allowed
+    assert Principal(tenant=tenant, scopes=frozenset(held), key_id="k").may_use(asked) is allowed

@@ -43,41 +43,41 @@ def clock() -> Clock:
 
 def test_each_wrong_key_after_the_limit_locks_twice_as_long(clock: Clock) -> None:
     keys = WrongKeys(3, clock)
-    assert [keys.count(HERE) for _ in range(3)] == [0, 0, 0]
+    assert [keys.count_wrong_key(HERE) for _ in range(3)] == [0, 0, 0]
     locks = []
     for _ in range(12):
-        locks.append(keys.count(HERE))
+        locks.append(keys.count_wrong_key(HERE))
         assert not keys.may_try(HERE, "a hash")
         clock.now += locks[-1]
         assert keys.may_try(HERE, "a hash")
     assert locks == [1, 2, 4, 8, 16, 32, 64, 128, 256, LONGEST_LOCK_S, LONGEST_LOCK_S, LONGEST_LOCK_S]
-    assert keys.count(ELSEWHERE) == 0
+    assert keys.count_wrong_key(ELSEWHERE) == 0
 
 
 def test_wrong_keys_during_a_lock_do_not_extend_it(clock: Clock) -> None:
     keys = WrongKeys(1, clock)
-    keys.count(HERE)
-    assert keys.count(HERE) == 1
+    keys.count_wrong_key(HERE)
+    assert keys.count_wrong_key(HERE) == 1
     clock.now += 0.75
-    assert {keys.count(HERE) for _ in range(100)} == {0.25}
+    assert {keys.count_wrong_key(HERE) for _ in range(100)} == {0.25}
     clock.now += 0.25
-    assert keys.count(HERE) == 2
+    assert keys.count_wrong_key(HERE) == 2
 
 
 def test_an_hour_without_a_wrong_key_ends_it(clock: Clock) -> None:
     keys = WrongKeys(2, clock)
     for _ in range(4):
-        clock.now += keys.count(HERE)
+        clock.now += keys.count_wrong_key(HERE)
     clock.now += FORGOTTEN_AFTER_S + 1
-    assert [keys.count(HERE) for _ in range(3)] == [0, 0, 1]
+    assert [keys.count_wrong_key(HERE) for _ in range(3)] == [0, 0, 1]
 
 
 def test_a_key_that_a_client_used_before_is_still_compared(clock: Clock) -> None:
     keys = WrongKeys(1, clock)
-    keys.accept(HERE, "of the operator")
+    keys.accept_key(HERE, "of the operator")
     for client in (HERE, ELSEWHERE):
-        keys.count(client)
-        assert keys.count(client) == 1
+        keys.count_wrong_key(client)
+        assert keys.count_wrong_key(client) == 1
     assert keys.may_try(HERE, "of the operator")
     assert not keys.may_try(HERE, "of the metrics")
     assert not keys.may_try(ELSEWHERE, "of the operator")
@@ -87,15 +87,15 @@ def test_the_number_of_remembered_clients_is_bounded(clock: Clock, monkeypatch: 
     monkeypatch.setattr(wrong_keys, "MAX_CLIENTS", 3)
     keys = WrongKeys(1, clock)
     for number in range(1000):
-        keys.count(f"client {number}")
+        keys.count_wrong_key(f"client {number}")
     assert list(keys._records) == ["client 997", "client 998", "client 999"]
-    assert keys.count("client 999") == 1
-    assert keys.count("client 0") == 0
+    assert keys.count_wrong_key("client 999") == 1
+    assert keys.count_wrong_key("client 0") == 0
 
 
 def test_nothing_is_counted_without_a_limit_or_a_client(clock: Clock) -> None:
     for keys, client in ((WrongKeys(0, clock), HERE), (WrongKeys(1, clock), None)):
-        assert {keys.count(client) for _ in range(100)} == {0}
+        assert {keys.count_wrong_key(client) for _ in range(100)} == {0}
         assert keys.may_try(client, "a hash")
 
 

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer import archive
-from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveWriter, original_name, reading, record_name
-from agentic_rag_backend.transfer.contents import parts
+from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveWriter, open_archive, original_name, record_name
+from agentic_rag_backend.transfer.contents import read_parts
 from agentic_rag_backend.transfer.inspection import Inspection
-from agentic_rag_backend.transfer.lines import packed, unpacked
+from agentic_rag_backend.transfer.record_lines import pack_vector, unpack_vector
 from agentic_rag_backend.transfer.records import End, Manifest
 
 LIMITS = ArchiveLimits(archive=50_000_000, original=1_000_000)
@@ -128,7 +128,7 @@ def whole(**replaced: bytes) -> list[Member]:
 def written(path: Path, members: Sequence[Member]) -> Path:
     with ArchiveWriter(path) as writer:
         for name, content in members:
-            writer.add(name, content)
+            writer.add_member(name, content)
     return path
 
 
@@ -136,13 +136,13 @@ def read(path: Path, limits: ArchiveLimits = LIMITS) -> list[Any]:
     """Read every part and check each document."""
     found = []
     inspection = None
-    with reading(path, limits) as reader:
-        for part in parts(reader, limits):
+    with open_archive(path, limits) as reader:
+        for part in read_parts(reader, limits):
             found.append(part)
             inspection = inspection or Inspection(part, limits)
-            inspection.take(part)
+            inspection.check_part(part)
     assert inspection is not None
-    inspection.finish()
+    inspection.check_whole()
     return found
 
 
@@ -302,10 +302,10 @@ def test_an_archive_that_was_cut_off_or_changed_never_passes_for_whole(data: st.
 def test_vectors_come_back_to_the_last_bit(values: list[float]) -> None:
     vector = np.array(values, dtype=np.float32)
 
-    assert unpacked(packed(vector), dimensions=len(values)).tobytes() == vector.tobytes()
+    assert unpack_vector(pack_vector(vector), dimensions=len(values)).tobytes() == vector.tobytes()
 
 
-@pytest.mark.parametrize("text", ["AAAA", "not base64!", packed(np.array([1, np.nan], dtype=np.float32))])
+@pytest.mark.parametrize("text", ["AAAA", "not base64!", pack_vector(np.array([1, np.nan], dtype=np.float32))])
 def test_what_is_no_vector_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
-        unpacked(text, dimensions=2)
+        unpack_vector(text, dimensions=2)

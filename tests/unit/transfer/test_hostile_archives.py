@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import content_hash
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
 from agentic_rag_backend.domain.media_types import FORMATS
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
-from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, original_name, reading, record_name
-from agentic_rag_backend.transfer.contents import parts
+from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, open_archive, original_name, record_name
+from agentic_rag_backend.transfer.contents import read_parts
 from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MAX_RATIO
-from agentic_rag_backend.transfer.inspection import inspect
-from agentic_rag_backend.transfer.lines import ArchivedDocument
-from agentic_rag_backend.transfer.lines import packed as vector_text
+from agentic_rag_backend.transfer.inspection import inspect_archive
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import pack_vector as vector_text
 from agentic_rag_backend.transfer.records import Manifest
-from agentic_rag_backend.transfer.verification import verify
+from agentic_rag_backend.transfer.verification import verify_archive
 
 LIMITS = ArchiveLimits(archive=100_000_000, original=1_000_000)
 TEXT = "The Halden Institute was founded in Brennmoor by Mira Voss."
@@ -183,12 +183,12 @@ def _file(tmp_path: Path, content: bytes) -> Path:
 
 def refused(path: Path, limits: ArchiveLimits = LIMITS) -> AgenticRagError:
     with pytest.raises((InvalidRequest, PayloadTooLarge)) as caught:
-        inspect(path, limits)
+        inspect_archive(path, limits)
     return caught.value
 
 
 def test_an_archive_with_every_field_is_taken_in(tmp_path: Path) -> None:
-    assert inspect(_file(tmp_path, packed(RICH)), LIMITS).tenant.name == "acme"
+    assert inspect_archive(_file(tmp_path, packed(RICH)), LIMITS).tenant.name == "acme"
 
 
 # --- values
@@ -196,8 +196,8 @@ def test_an_archive_with_every_field_is_taken_in(tmp_path: Path) -> None:
 
 def _hold_to_the_limits_of_a_request(path: Path) -> None:
     """Fail on a value of an accepted archive that the API would refuse."""
-    with reading(path, LIMITS) as reader:
-        for part in parts(reader, LIMITS):
+    with open_archive(path, LIMITS) as reader:
+        for part in read_parts(reader, LIMITS):
             if isinstance(part, Manifest):
                 printable_name(part.tenant.name)
             if isinstance(part, ArchivedDocument):
@@ -205,8 +205,8 @@ def _hold_to_the_limits_of_a_request(path: Path) -> None:
                 for title in (line.title, line.submitted_title):
                     short_text("title", title, MAX_TITLE_CHARACTERS)
                 assert short_text("key", line.key, MAX_DOCUMENT_KEY_CHARACTERS)
-                assert metadata.checked(line.metadata) == line.metadata
-                assert metadata.checked(line.submitted_metadata) == line.submitted_metadata
+                assert metadata_checks.check_metadata(line.metadata) == line.metadata
+                assert metadata_checks.check_metadata(line.submitted_metadata) == line.submitted_metadata
                 assert line.media_type in FORMATS
                 check_options(line.options.chunking)
                 assert line.text.strip()
@@ -214,7 +214,7 @@ def _hold_to_the_limits_of_a_request(path: Path) -> None:
 
 def _refusal(path: Path) -> str | None:
     try:
-        inspect(path, LIMITS)
+        inspect_archive(path, LIMITS)
     except (InvalidRequest, PayloadTooLarge) as error:
         return error.message
     return None
@@ -279,7 +279,7 @@ def _seconds(content: bytes) -> float:
     for _ in range(3):
         member = Member("entities.jsonl", len(content), io.BytesIO(content).read)
         began = time.thread_time()
-        count = sum(1 for _ in member.lines(limit=len(content)))
+        count = sum(1 for _ in member.read_lines(limit=len(content)))
         found.append(time.thread_time() - began)
         assert count == content.count(b"\n")
     return min(found)
@@ -302,7 +302,7 @@ def test_lines_of_a_member_are_counted() -> None:
     member = Member("tree.jsonl", len(content), io.BytesIO(content).read)
 
     with pytest.raises(PayloadTooLarge, match=r"tree\.jsonl has more than 10 lines"):
-        list(member.lines(limit=10, most=10))
+        list(member.read_lines(limit=10, max_lines=10))
 
 
 @pytest.mark.parametrize("overlapping", [True, False], ids=["the same passage", "one character further each time"])
@@ -349,9 +349,9 @@ def test_a_long_name_in_the_head_of_gzip_costs_nothing(tmp_path: Path) -> None:
     head = b"\x1f\x8b\x08\x08" + b"\0" * 6
     path = _file(tmp_path, head + b"x" * 3_000_000 + b"\0" + packed(RICH)[10:])
     began = time.thread_time()
-    inspect(path, LIMITS)
+    inspect_archive(path, LIMITS)
     long_s = time.thread_time() - began
-    inspect(_file(tmp_path, packed(RICH)), LIMITS)
+    inspect_archive(_file(tmp_path, packed(RICH)), LIMITS)
 
     assert long_s < 20 * (time.thread_time() - began - long_s), "3,000,000 steps of Python would take seconds"
 
@@ -376,15 +376,15 @@ def test_a_stream_that_is_cut_off_is_refused(size: int) -> None:
 
 
 async def test_the_process_says_what_is_wrong(tmp_path: Path) -> None:
-    await verify(_file(tmp_path, packed(RICH)), LIMITS)
+    await verify_archive(_file(tmp_path, packed(RICH)), LIMITS)
     path = _file(tmp_path, packed(changed(RICH, record_name(1), 0, ("title",), "x" * 600)))
 
     with pytest.raises(InvalidRequest) as caught:
-        await verify(path, LIMITS)
+        await verify_archive(path, LIMITS)
 
     assert caught.value.message == refused(path).message
     with pytest.raises(PayloadTooLarge):
-        await verify(path, ArchiveLimits(archive=1_000, original=1_000))
+        await verify_archive(path, ArchiveLimits(archive=1_000, original=1_000))
 
 
 async def test_the_process_ends_at_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +392,7 @@ async def test_the_process_ends_at_its_limits(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(verification, "LEAST_CPU_S", 0)
 
     with pytest.raises(InvalidRequest, match="cannot be read with"):
-        await verify(path, LIMITS)
+        await verify_archive(path, LIMITS)
 
 
 async def test_the_process_ends_with_whoever_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +404,7 @@ async def test_the_process_ends_with_whoever_waits_for_it(tmp_path: Path, monkey
         return started[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    task = asyncio.create_task(verify(_file(tmp_path, packed(RICH)), LIMITS))
+    task = asyncio.create_task(verify_archive(_file(tmp_path, packed(RICH)), LIMITS))
     while not started:
         await asyncio.sleep(0)
     task.cancel()

@@ -12,7 +12,7 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
-from agentic_rag_backend.api.methods import Methods
+from agentic_rag_backend.api.http_methods import Methods
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.guard import LargeBodies
 from agentic_rag_backend.api.responses.errors import install_error_handlers
@@ -20,16 +20,16 @@ from agentic_rag_backend.api.responses.resumption import AnswerStreams
 from agentic_rag_backend.api.routers import (
     admin,
     answers,
-    chunking,
+    chunk_preview,
     communities,
     contradictions,
     documents,
     graph,
     graph_edits,
-    health,
     jobs,
-    metrics,
     ontology,
+    probes,
+    prometheus,
     raptor,
     search,
     status,
@@ -46,7 +46,7 @@ TEXT_IS_NO_MARKUP = (
 """The beginning of the API's documentation."""
 _ROUTERS = (
     documents,
-    chunking,
+    chunk_preview,
     jobs,
     search,
     answers,
@@ -88,8 +88,8 @@ def create_app(container: Container) -> FastAPI:
     for router in _ROUTERS:
         versioned.include_router(router.router)
     app.include_router(versioned)
-    app.include_router(health.router)
-    app.include_router(metrics.router)
+    app.include_router(probes.router)
+    app.include_router(prometheus.router)
     app.include_router(docs_router(BASE_PATH))
     describe(app, base_path=BASE_PATH)
     return app

@@ -15,7 +15,7 @@ from fastapi import Depends, Header, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
-from agentic_rag_backend.api.clients import client_of_request
+from agentic_rag_backend.api.client_identity import client_of_request
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container import Container

@@ -21,7 +21,7 @@ def check_scope(caller: Principal, scope: Scope) -> None:
     Raises:
         Forbidden: it does not.
     """
-    if not caller.may(scope):
+    if not caller.may_use(scope):
         raise Forbidden(f"this route requires a key with scope '{scope.value}'")
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.application.status import describe_status
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Flag
 
 
@@ -32,7 +32,7 @@ class AdminService:
     @requires(Scope.READ)
     async def list_flags(self, caller: Principal) -> Sequence[Flag]:
         """Return each flag's effective value, default and source."""
-        return self.container.features.effective(caller.flags)
+        return self.container.features.list_effective(caller.flags)
 
     @requires(Scope.ADMIN)
     async def set_flags(self, caller: Principal, changes: Mapping[str, Any]) -> Sequence[Flag]:
@@ -42,13 +42,13 @@ class AdminService:
             InvalidRequest: a flag is unknown, or has a value of another kind.
         """
         features = self.container.features
-        flags = await self.container.catalogue.tenants.set_flags(caller.tenant.id, features.check(changes))
-        return features.effective(flags)
+        flags = await self.container.catalogue.tenants.set_flags(caller.tenant.id, features.check_changes(changes))
+        return features.list_effective(flags)
 
     @requires(Scope.READ)
     async def list_strategies(self, caller: Principal) -> Sequence[Mapping[str, Any]]:
         """Return the strategies with their options and, if a strategy is unavailable, the reason."""
-        enabled = self.container.features.enabled(DUAL_LEVEL, caller.flags)
+        enabled = self.container.features.is_on(DUAL_LEVEL, caller.flags)
         return self.container.retrievers.describe(dual_level=enabled)
 
     @requires(Scope.READ)
@@ -74,7 +74,7 @@ class AdminService:
     @requires(Scope.ADMIN)
     async def read_community_status(self, caller: Principal) -> Mapping[str, Any]:
         """Return generation, staleness, the last job and the figures of the last rebuild."""
-        return await self.container.communities.status(caller.tenant.id)
+        return await self.container.communities.read_status(caller.tenant.id)
 
     @requires(Scope.ADMIN)
     async def rebuild_tree(self, caller: Principal, options: BuildOptions | None = None) -> Job:
@@ -84,7 +84,7 @@ class AdminService:
     @requires(Scope.ADMIN)
     async def read_tree_status(self, caller: Principal) -> Mapping[str, Any]:
         """Return generation, staleness, the last job and the figures of the last build."""
-        return await self.container.raptor.status(caller.tenant.id)
+        return await self.container.raptor.read_status(caller.tenant.id)
 
     @requires(Scope.ADMIN)
     async def compare_stores(self, caller: Principal, *, repair: bool = False, confirmed: bool = False) -> Job:
@@ -94,9 +94,9 @@ class AdminService:
             repair: mend the differences.
             confirmed: a person confirmed the removal of data that the catalogue does not have. It needs ``repair``.
         """
-        return await self.container.reconciler.request(caller.tenant.id, repair=repair, confirmed=repair and confirmed)
+        return await self.container.reconciler.request_job(caller.tenant.id, repair=repair, confirmed=repair and confirmed)
 
     @requires(Scope.ADMIN)
     async def read_comparison(self, caller: Principal) -> tuple[float, Job | None]:
         """Return the seconds between scheduled comparisons, and the job of the last comparison."""
-        return self.container.settings.reconcile_interval_s, await self.container.reconciler.last(caller.tenant.id)
+        return self.container.settings.reconcile_interval_s, await self.container.reconciler.find_last(caller.tenant.id)

@@ -21,10 +21,10 @@ from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import NotFound, StoreUnavailable
+from agentic_rag_backend.ingestion.document_pages import DocumentPage
 from agentic_rag_backend.ingestion.extracting import ChunkExtraction
 from agentic_rag_backend.ingestion.originals import Original
-from agentic_rag_backend.ingestion.pages import DocumentPage
-from agentic_rag_backend.ingestion.previewing import Preview
+from agentic_rag_backend.ingestion.previewing import ChunkPreview
 from agentic_rag_backend.ingestion.service import Deleting, Matching
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
@@ -111,19 +111,19 @@ class DocumentService:
     @requires(Scope.READ)
     async def read_original(self, caller: Principal, document_id: str) -> Original:
         """Return the uploaded bytes of the visible version, or of the newest if none is visible."""
-        return await self.container.ingestion.original(caller.tenant.id, document_id)
+        return await self.container.ingestion.read_original(caller.tenant.id, document_id)
 
     @requires(Scope.READ)
     async def read_page(self, caller: Principal, document_id: str, number: int) -> DocumentPage:
         """Return a page of the visible version, with the place of each line."""
-        return await self.container.pages.page(caller.tenant.id, document_id, number)
+        return await self.container.pages.read_page(caller.tenant.id, document_id, number)
 
     @requires(Scope.READ)
     async def draw_page(
         self, caller: Principal, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()
     ) -> bytes:
         """Return a picture of a page as PNG, with ``boxes`` marked."""
-        return await self.container.pages.picture(caller.tenant.id, document_id, number, scale=scale, boxes=boxes)
+        return await self.container.pages.draw_page(caller.tenant.id, document_id, number, scale=scale, boxes=boxes)
 
     @requires(Scope.WRITE)
     async def change_document(
@@ -172,7 +172,7 @@ class DocumentService:
         return await self.container.extractions.of_chunk(caller.tenant.id, chunk_id, extraction)
 
     @requires(Scope.WRITE)
-    async def preview_document(self, caller: Principal, document_id: str, chunking: ChunkingOptions) -> Preview:
+    async def preview_document(self, caller: Principal, document_id: str, chunking: ChunkingOptions) -> ChunkPreview:
         """Return the chunks that a stored document would have. Nothing is stored."""
         return await self.container.previews.of_document(caller.tenant.id, document_id, chunking)
 
@@ -185,7 +185,7 @@ class DocumentService:
         *,
         media_type: str | None,
         file_name: str | None = None,
-    ) -> Preview:
+    ) -> ChunkPreview:
         """Return the chunks that a document would have. Nothing is stored."""
         previews = self.container.previews
         return await previews.of_content(caller.tenant.id, content, chunking, media_type=media_type, file_name=file_name)

@@ -16,7 +16,7 @@ from agentic_rag_backend.knowledge.editing import EditStatus, Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
-from agentic_rag_backend.raptor.views import NodeView
+from agentic_rag_backend.raptor.node_views import TreeNodeView
 from agentic_rag_backend.stores.catalogue.base import Page
 
 
@@ -137,11 +137,11 @@ class GraphService:
     @requires(Scope.READ)
     async def list_nodes(
         self, caller: Principal, *, level: int | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[NodeView]:
+    ) -> Page[TreeNodeView]:
         """List the nodes of the current tree by level and decreasing size."""
         return await self.container.raptor.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
 
     @requires(Scope.READ)
-    async def get_node(self, caller: Principal, node_id: str) -> NodeView:
+    async def get_node(self, caller: Principal, node_id: str) -> TreeNodeView:
         """Return a node of the current tree."""
         return await self.container.raptor.get(caller.tenant.id, node_id)

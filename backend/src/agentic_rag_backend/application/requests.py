@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.fields import RequestModel
-from agentic_rag_backend.retrieval.requests.models import MAX_QUERY_CHARACTERS, SearchRequest
+from agentic_rag_backend.retrieval.options.filter_fields import RequestModel
+from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS, SearchRequest
 from agentic_rag_backend.wording import message_of
 
 MAX_TURNS = 20

@@ -12,8 +12,8 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Scope
-from agentic_rag_backend.retrieval.explanation import Explanation
-from agentic_rag_backend.retrieval.requests.models import DualLevelRequest, SearchRequest
+from agentic_rag_backend.retrieval.ranking_explanation import Explanation
+from agentic_rag_backend.retrieval.requests.search_requests import DualLevelRequest, SearchRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from agentic_rag_backend.container.options import extraction_method, extraction_
 from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
-from agentic_rag_backend.models.health import OK, state_of
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import OcrStatus
 from agentic_rag_backend.models.llm.base import LimitedModel
+from agentic_rag_backend.models.model_health import OK, state_of
 from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED
 from agentic_rag_backend.stores.catalogue.base import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
@@ -35,24 +35,24 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     tenant = caller.tenant
     counts = dict(await services.catalogue.documents.counts(tenant.id))
     knowledge = await services.graph.counts(tenant.id)
-    workers = await services.worker_status.workers()
+    workers = await services.worker_status.list_workers()
     open_jobs = await services.worker_status.open_jobs() if caller.operator else None
     pointer = await services.catalogue.communities.pointer(tenant.id)
     tree = await services.catalogue.trees.pointer(tenant.id)
     states = await model_states(services)
-    dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
+    dual_level = services.features.is_on(DUAL_LEVEL, caller.flags)
     return {
         **_deployment(services),
         "model_states": states,
         "model_limits": services.model.limits() if isinstance(services.model, LimitedModel) else [],
         "calibration": _calibration(services),
-        "ocr": describe_ocr(await services.ocr.status()),
+        "ocr": describe_ocr(await services.ocr.read_status()),
         "extraction_methods": [
             {"name": method, "available": not reason, "why_not": reason or None}
             for method, reason in services.extraction.availability().items()
         ],
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
-        "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
+        "features": {flag.name: flag.value for flag in services.features.list_effective(caller.flags)},
         "dual_level": _dual_level(services, caller),
         "counts": counts
         | {
@@ -66,7 +66,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         # Of all tenants, like the indexes.
         "queue": open_jobs,
         "warnings": _warnings(services, states, alive=bool(workers)),
-        "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
+        "reconciliation": _reconciliation(await services.reconciler.find_last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
         # Of all tenants, so only for the operator: a tenant's status must not depend on other tenants.
@@ -123,10 +123,10 @@ def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:
     """Return the values that dual-level retrieval uses: weights are normalised, and the tenant's own where it has set them."""
     weights = services.defaults.weights.of_tenant(caller.flags)
     return {
-        "enabled": services.features.enabled(DUAL_LEVEL, caller.flags),
+        "enabled": services.features.is_on(DUAL_LEVEL, caller.flags),
         "low_weight": weights.low,
         "high_weight": weights.high,
-        "auto_weights": services.features.enabled(AUTO_WEIGHTS, caller.flags),
+        "auto_weights": services.features.is_on(AUTO_WEIGHTS, caller.flags),
         "low_limit": services.defaults.low_limit,
         "high_limit": services.defaults.high_limit,
         "synthesis_model": synthesis_model(services.settings),

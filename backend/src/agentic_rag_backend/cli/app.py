@@ -28,9 +28,10 @@ from agentic_rag_backend.cli.commands import (
 )
 from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph, graph_building, raptor
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
-from agentic_rag_backend.cli.operations import config, doctor, migrate, models, optimize_planner, reindex, serve, worker
+from agentic_rag_backend.cli.operations import config, doctor, migrate, models, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.plugins import load_plugin
 from agentic_rag_backend.wording import describe_value, message_of
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -57,33 +58,33 @@ def _root(
     """Graph-backed retrieval with checked citations: ingest documents and ask questions."""
 
 
-for _module in (
-    serve,
-    worker,
-    demo,
-    ingest,
-    search,
-    ask,
-    documents,
-    chunk,
-    jobs,
-    communities,
-    raptor,
-    graph,
-    graph_building,
-    diversity,
-    tenants,
-    transfer,
-    reindex,
-    optimize_planner,
-    migrate,
-    features,
-    models,
-    status,
-    doctor,
-    config,
+for _register in (
+    serve.register,
+    worker.register,
+    demo.register,
+    ingest.register,
+    search.register,
+    ask.register,
+    documents.register,
+    chunk.register,
+    jobs.register,
+    communities.register,
+    raptor.register,
+    graph.register,
+    graph_building.register,
+    diversity.register,
+    tenants.register,
+    transfer.register,
+    reindex.register,
+    load_plugin("optimize_planner"),
+    migrate.register,
+    features.register,
+    models.register,
+    status.register,
+    doctor.register,
+    config.register,
 ):
-    _module.register(app)
+    _register(app)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -97,12 +97,12 @@ def encoder_hint(settings: Settings) -> str | None:
     Only the data folder is read: no request is sent.
     """
     from agentic_rag_backend.container.embedders import models_folder
-    from agentic_rag_backend.models.installation import is_installed
+    from agentic_rag_backend.models.installation import has_files
     from agentic_rag_backend.models.registry import BUNDLED, MODELS
 
     bundled = settings.embedder == "bundled" and settings.embedding_model in (None, BUNDLED)
     suggested = MODELS[_SUGGESTED]
-    if not bundled or settings.embedding_model_path is not None or is_installed(suggested, models_folder(settings)):
+    if not bundled or settings.embedding_model_path is not None or has_files(suggested, models_folder(settings)):
         return None
     # The figures are those of docs/guide/encoders.md; a test compares them.
     return (

@@ -10,10 +10,10 @@ from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.communities.generations.publication import Publisher
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.waiting import Deliver
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -85,15 +85,15 @@ class CommunityService:
 
     async def request_rebuild(self, tenant: TenantId, options: RebuildOptions | None = None) -> Job:
         """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
-        return await self._rebuilds.request(tenant, (options or RebuildOptions()).arguments())
+        return await self._rebuilds.request_rebuild(tenant, (options or RebuildOptions()).to_arguments())
 
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a rebuild job: the workflow ``rebuild_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
-            return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(asked), report)
+        async def run_rebuild(arguments: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
+            return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(arguments), report)
 
-        await self._rebuilds.run(tenant, job_id, attempt, work)
+        await self._rebuilds.run(tenant, job_id, attempt, run_rebuild)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
@@ -103,11 +103,11 @@ class CommunityService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is negative, or the cursor is none of this list's.
         """
-        section = ListSlice.of(limit, cursor)
+        section = ListSlice.from_cursor(limit, cursor)
         if level is not None and level < 0:
             raise InvalidRequest(f"level must be 0 or more; got {level}")
         pointer, communities = await self._reader.read(tenant, level=level)
-        return await section.page(communities, partial(self._reader.views, tenant, pointer))
+        return await section.make_page(communities, partial(self._reader.make_views, tenant, pointer))
 
     async def get(self, tenant: TenantId, id: str) -> CommunityView:
         """Return one community.
@@ -115,17 +115,17 @@ class CommunityService:
         Raises:
             NotFound: the current generation has none of that id, or nothing behind it is visible.
         """
-        found = await self.views(tenant, [id])
-        if id not in found:
+        views = await self.views(tenant, [id])
+        if id not in views:
             raise NotFound(f"there is no community {id[:64]!r}")
-        return found[id]
+        return views[id]
 
     async def views(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, CommunityView]:
         """Return the communities among ``ids`` that exist in the current generation and may be shown."""
         pointer, communities = await self._reader.read(tenant, ids=ids)
-        return {view.id: view for view in await self._reader.views(tenant, pointer, communities)}
+        return {view.id: view for view in await self._reader.make_views(tenant, pointer, communities)}
 
-    async def status(self, tenant: TenantId) -> Mapping[str, Any]:
+    async def read_status(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the current generation's figures and the last rebuild job."""
         pointer = await self._communities.pointer(tenant)
-        return await self._rebuilds.status(tenant, pointer, public_details(pointer.details))
+        return await self._rebuilds.read_status(tenant, pointer, public_details(pointer.details))

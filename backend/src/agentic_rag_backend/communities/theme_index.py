@@ -64,25 +64,25 @@ class Rebuilds:
     runner: Runner
     deliver: Deliver
 
-    async def request(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
+    async def request_rebuild(self, tenant: TenantId, arguments: Mapping[str, Any]) -> Job:
         """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
-        enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(asked.get("dry_run"))
-        job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue, join=not dry_run)
+        enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(arguments.get("dry_run"))
+        job = await self.catalogue.jobs.create(tenant, self.kind, arguments, enqueue, join=not dry_run)
         if job.arguments.get("dry_run") and not dry_run:
-            job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue)
+            job = await self.catalogue.jobs.create(tenant, self.kind, arguments, enqueue)
         return job
 
     async def run(self, tenant: TenantId, job_id: str, attempt: int, work: Work) -> None:
         """Run a job when it holds its lock, unless it has ended or a newer attempt has taken it."""
         async with self.queue.tenant_lock(self.tenant_lock, tenant):
-            run = await self.runner.begin(tenant, job_id, attempt)
+            run = await self.runner.begin_job(tenant, job_id, attempt)
             if run is None:
                 return
             result: dict[str, Any] = {}
-            if await self.runner.run_step(run, partial(self._rebuild, work, result)):
-                await self.runner.succeed(run, result)
+            if await self.runner.run_step(run, partial(self._run_work, work, result)):
+                await self.runner.record_success(run, result)
 
-    async def status(self, tenant: TenantId, pointer: GenerationPointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def read_status(self, tenant: TenantId, pointer: GenerationPointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the state of the index, with the given ``details`` of its generation, and the last job."""
         return {
             "generation": pointer.generation,
@@ -92,22 +92,22 @@ class Rebuilds:
             "last_job": await self.catalogue.jobs.last(tenant, self.kind),
         }
 
-    async def _rebuild(self, work: Work, result: dict[str, Any], run: Run) -> None:
+    async def _run_work(self, work: Work, result: dict[str, Any], run: Run) -> None:
         """Do the work and leave its outcome in ``result``."""
         jobs, arguments = run.jobs, run.job.arguments
 
-        async def say(ended: int, total: int) -> None:
-            run.stage, run.done, run.total = WAIT, ended, total
-            await run.announce(f"waiting for {total - ended} documents that were handed in before")
+        async def announce_wait(finished: int, total: int) -> None:
+            run.stage, run.done, run.total = WAIT, finished, total
+            await run.announce_message(f"waiting for {total - finished} documents that were handed in before")
 
         # A person waits for an estimate, so it does not wait for documents. It reports the number of documents left out.
         if arguments.get("dry_run"):
-            left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
+            remaining = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
-            left = await wait_for_documents(jobs, run.tenant, say)
+            remaining = await wait_for_documents(jobs, run.tenant, announce_wait)
             result["names_settled"] = await wait_for_names(self.catalogue.outbox, run.tenant, self.deliver)
         report = _RunReport(run, Backoff(self.runner.patience_s))
-        result.update(await work(arguments, report), documents_left_out=left)
+        result.update(await work(arguments, report), documents_left_out=remaining)
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class _RunReport:
     async def __call__(self, stage: str, done: int, total: int) -> None:
         # Summaries are recorded as soon as they are written. A later attempt reuses them.
         self.run.results_saved += stage == SUMMARISE and done > 0  # counts reused summaries, too, so it forgives no kills
-        await self.run.progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
+        await self.run.report_progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
 
     async def wait_for_model(self, error: ModelUnavailable) -> bool:
         now = asyncio.get_running_loop().time()
@@ -129,7 +129,7 @@ class _RunReport:
         if pause_s is None:
             self.given_up = True
             return False
-        await self.run.pause(pause_s, error)
+        await self.run.pause_attempts(pause_s, error)
         return True
 
 
@@ -138,20 +138,20 @@ V = TypeVar("V")
 
 
 async def of_one_generation(
-    pointer: Callable[[], Awaitable[GenerationPointer]], read: Callable[[int], Awaitable[list[T]]]
+    pointer: Callable[[], Awaitable[GenerationPointer]], read_items: Callable[[int], Awaitable[list[T]]]
 ) -> tuple[GenerationPointer, list[T]]:
     """Return the pointer and the data of its generation; read again if the generation was replaced in between."""
     now = await pointer()
-    found: list[T] = []
+    items: list[T] = []
     for _ in range(_ATTEMPTS):
         if now.generation == 0:
             return now, []
-        found = await read(now.generation)
+        items = await read_items(now.generation)
         again = await pointer()
         if again.generation == now.generation:
-            return again, found
+            return again, items
         now = again
-    return now, found
+    return now, items
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ListSlice:
     limit: int
 
     @classmethod
-    def of(cls, limit: int, cursor: str | None) -> ListSlice:
+    def from_cursor(cls, limit: int, cursor: str | None) -> ListSlice:
         """Return where ``cursor`` leads; None: to the beginning.
 
         Raises:
@@ -174,12 +174,12 @@ class ListSlice:
             raise InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
         return cls(0 if cursor is None else int(cursor), limit)
 
-    async def page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
+    async def make_page(self, items: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
         """Return a page of visible items, as full as possible: ``views`` omits items that may not be shown."""
-        shown: list[V] = []
+        page_items: list[V] = []
         start = self.start
-        while start < len(held) and len(shown) < self.limit:
-            taken = held[start : start + self.limit - len(shown)]
-            shown += await views(taken)
-            start += len(taken)
-        return Page(tuple(shown), str(start) if start < len(held) else None)
+        while start < len(items) and len(page_items) < self.limit:
+            batch = items[start : start + self.limit - len(page_items)]
+            page_items += await views(batch)
+            start += len(batch)
+        return Page(tuple(page_items), str(start) if start < len(items) else None)

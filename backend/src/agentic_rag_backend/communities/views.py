@@ -51,22 +51,22 @@ def visible_view(
     sources, complete = visible_sources(summary, visible)
     if not sources:
         return None
-    shown = visible_summary(summary, visible)
+    visible_part = visible_summary(summary, visible)
     return CommunityView(
         id=community.id,
-        name=shown.name or f"Theme {community.id[:8]}",
-        summary=shown.summary,
-        keywords=shown.keyword_texts,
-        findings=shown.findings,
+        name=visible_part.name or f"Theme {community.id[:8]}",
+        summary=visible_part.summary,
+        keywords=visible_part.keyword_texts,
+        findings=visible_part.findings,
         entity_count=community.entity_count,
         level=community.level,
         parent_id=community.parent_id,
         generation=community.generation,
-        rating=shown.rating,
+        rating=visible_part.rating,
         sources=sources,
         stale=stale or not complete,
-        withheld=not shown.summary,
-        written_by=shown.model,
+        withheld=not visible_part.summary,
+        written_by=visible_part.model,
     )
 
 
@@ -103,11 +103,17 @@ class CommunityReader:
             lambda generation: self._graph.communities(tenant, generation, level=level, ids=ids),
         )
 
-    async def views(self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community]) -> list[CommunityView]:
+    async def make_views(
+        self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community]
+    ) -> list[CommunityView]:
         """Return the visible views of ``communities``, in their order; communities without a visible passage are left out."""
-        return [each.view for each in await self.judged(tenant, pointer, communities) if each.view is not None]
+        return [
+            judged_community.view
+            for judged_community in await self.judge_communities(tenant, pointer, communities)
+            if judged_community.view is not None
+        ]
 
-    async def judged(
+    async def judge_communities(
         self,
         tenant: TenantId,
         pointer: GenerationPointer,
@@ -121,17 +127,20 @@ class CommunityReader:
         """
         if not communities:
             return []
-        summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])
+        summaries = await self._communities.summaries(tenant, [community.fingerprint for community in communities])
         visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
-        return [_judged(each, summaries.get(each.fingerprint), visible, stale=pointer.stale) for each in communities]
+        return [
+            _judge_community(community, summaries.get(community.fingerprint), visible, stale=pointer.stale)
+            for community in communities
+        ]
 
 
-def _judged(
+def _judge_community(
     community: Community, summary: CommunitySummary | None, visible: Mapping[str, VisibleChunk], *, stale: bool
 ) -> JudgedCommunity:
     if summary is None:
         return JudgedCommunity(community.id, None)
     chunk_ids = frozenset(support.chunk_id for support in all_supports(summary))
-    read = [visible[id].chunk for id in chunk_ids & visible.keys()]
-    versions = {chunk.document_id: chunk.version for chunk in read}
+    chunks = [visible[id].chunk for id in chunk_ids & visible.keys()]
+    versions = {chunk.document_id: chunk.version for chunk in chunks}
     return JudgedCommunity(community.id, visible_view(community, summary, visible, stale=stale), chunk_ids, versions)

@@ -6,38 +6,37 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from agentic_rag_backend.container.deployments import identify
+from agentic_rag_backend.container.deployment_identity import identify
 from agentic_rag_backend.container.embedders import model_key, tokenizer_file
-from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
-from agentic_rag_backend.container.store_folders import require_store_folders
+from agentic_rag_backend.container.shared_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
+from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
+from agentic_rag_backend.plugins import load_plugin, missing_extra
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.graph.base import GraphSearchEngine, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -45,9 +44,6 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
-
-if TYPE_CHECKING:
-    from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +67,7 @@ class Adapters:
     """Checks claims, with CLAIM_VERIFIER=nli."""
     cross_encoder: PassageScorer | None = None
     rerank_endpoint: PassageScorer | None = None
-    graph_search: GraphitiSearch | None = None
+    graph_search: GraphSearchEngine | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
 
@@ -112,7 +108,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     isolation = open_isolation(settings)
     stack.push_async_callback(isolation.close)
     ocr = open_ocr(settings)
-    await ocr.require()
+    await ocr.require_installation()
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,
@@ -211,8 +207,8 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Found
         raise ConfigurationError("VECTOR_STORE=qdrant requires QDRANT_URL")
     try:
         # The client belongs to an extra, which the embedded profile does not need.
+        from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
         from agentic_rag_backend.stores.vector.qdrant.server import connect
-        from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
     except ModuleNotFoundError as error:
         raise missing_extra("VECTOR_STORE=qdrant", "server", error) from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
@@ -280,28 +276,24 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 
 def _open_graph_search(
     settings: Settings, graph: GraphStore, vectors: VectorStore, model: LanguageModel, calibrator: Calibrator
-) -> GraphitiSearch | None:
+) -> GraphSearchEngine | None:
     """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
         return None
-    try:
-        from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
-        from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
-    except ModuleNotFoundError as error:
-        raise missing_extra("GRAPHITI_SEARCH_ENABLED=true", "server", error) from error
+    open_fact_search = load_plugin("fact_search")
+    from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
+
     if not isinstance(graph, Neo4jGraphStore):
         return None
-    return GraphitiSearch.over(graph.connections, vectors, embedder=calibrator.embedder, model=model, calibrator=calibrator)
+    engine: GraphSearchEngine = open_fact_search(graph.connections, vectors, model=model, calibrator=calibrator)
+    return engine
 
 
 def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: Catalogue) -> TemporalEngine | None:
     """Return the engine of EXTRACTION=graphiti. None without a language model, or if the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or settings.llm == "extractive":
         return None
-    # Graphiti belongs to the same extra as the driver, which is open already. Its import takes seconds.
-    from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
-
-    return TemporalEngine(GraphitiEpisodes(), graph, catalogue.documents)
+    return TemporalEngine(load_plugin("episodes")(), graph, catalogue.documents)
 
 
 def open_isolation(settings: Settings) -> Isolation:
@@ -341,7 +333,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
     """
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.llm.openai import OpenAIModel
-    from agentic_rag_backend.models.llm.requests import RequestOptions
+    from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
 
     return OpenAIModel(
         api_key=model_key(settings, "LLM=openai"),
@@ -349,7 +341,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
-        options=RequestOptions(
+        options=ModelRequestOptions(
             temperature=settings.llm_temperature,
             reasoning_effort=settings.llm_reasoning_effort,
             reasoning_tokens=settings.llm_reasoning_tokens,

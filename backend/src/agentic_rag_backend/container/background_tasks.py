@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from agentic_rag_backend.communities.rebuilds.changes import Changes
+from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
 from agentic_rag_backend.communities.rebuilds.schedule import RebuildSchedule
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.reconciliation.schedule import Schedule
+from agentic_rag_backend.ingestion.reconciliation.comparison_schedule import Schedule
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
-from agentic_rag_backend.raptor.schedule import TreeSchedule
+from agentic_rag_backend.raptor.tree_schedule import TreeSchedule
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE
 
@@ -59,7 +59,7 @@ class BackgroundTasks:
             container.communities.request_rebuild,
             delay_s=settings.community_rebuild_delay_s,
             max_wait_s=settings.rebuild_max_wait_s,
-            enabled=lambda flags: container.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+            enabled=lambda flags: container.features.is_on(COMMUNITY_AUTO_REBUILD, flags),
             changes=Changes(documents=container.catalogue.documents, graph=container.graph),
             threshold=settings.community_rebuild_threshold,
         )
@@ -71,7 +71,7 @@ class BackgroundTasks:
             container.raptor.request_build,
             delay_s=container.settings.raptor_update_delay_s,
             max_wait_s=container.settings.rebuild_max_wait_s,
-            enabled=lambda flags: container.features.enabled(RAPTOR_AUTO_UPDATE, flags),
+            enabled=lambda flags: container.features.is_on(RAPTOR_AUTO_UPDATE, flags),
         )
 
     async def _sweep_expired(self) -> None:

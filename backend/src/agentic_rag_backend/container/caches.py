@@ -7,7 +7,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.memory import MIB
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.retrieval.stages.results import ResultCache
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.metrics import PASSAGES_CACHE, THEMES_CACHE

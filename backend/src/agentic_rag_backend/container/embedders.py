@@ -7,8 +7,8 @@ from pathlib import Path
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.weights import TOKENIZER_FILE
-from agentic_rag_backend.models.installation import require_installed
+from agentic_rag_backend.models.embedding.model_files import TOKENIZER_FILE
+from agentic_rag_backend.models.installation import require_files
 from agentic_rag_backend.models.registry import KnownModel, known_model
 from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 
@@ -27,7 +27,7 @@ def open_embedder(settings: Settings) -> Embedder:
     if settings.embedder == "bundled":
         return open_encoder(settings, _named_encoder(settings))
     # The SDK would be a fifth of all imports of a process without an endpoint.
-    from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder, RequestTexts
+    from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder, RequestTexts
 
     return OpenAIEmbedder(
         api_key=_embedding_key(settings),
@@ -51,7 +51,7 @@ def open_encoder(settings: Settings, model: KnownModel | None) -> BundledEmbedde
         ConfigurationError: the model is not installed, or cannot be loaded.
     """
     if model is not None:
-        require_installed(model, models_folder(settings))
+        require_files(model, models_folder(settings))
     return BundledEmbedder(
         model_path=_folder(settings, model),
         facts=model.facts if model else None,

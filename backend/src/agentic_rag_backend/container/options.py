@@ -23,11 +23,11 @@ from agentic_rag_backend.knowledge.resolution.limits import NameLimits
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
-from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import planner
-from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
+from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
-from agentic_rag_backend.retrieval.options.weights import normalised
+from agentic_rag_backend.retrieval.options.leg_weights import normalised
 from agentic_rag_backend.retrieval.parts import ThemeOptions
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions

@@ -7,8 +7,8 @@ import os
 from agentic_rag_backend.container.embedders import models_folder
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.entailment.base import EntailmentReader
-from agentic_rag_backend.models.entailment.facts import read_reader_facts
-from agentic_rag_backend.models.installation import require_installed
+from agentic_rag_backend.models.entailment.reader_facts import read_reader_facts
+from agentic_rag_backend.models.installation import require_files
 from agentic_rag_backend.models.registry import READER, known_model
 from agentic_rag_backend.settings import Settings
 
@@ -26,7 +26,7 @@ def open_reader(settings: Settings) -> EntailmentReader | None:
     folder, threads = settings.claim_verifier_model_path, settings.embedding_threads or os.cpu_count() or 1
     try:
         if folder is None:
-            folder = require_installed(known_model(READER, "reader"), models_folder(settings))
+            folder = require_files(known_model(READER, "reader"), models_folder(settings))
         return OnnxReader(folder.name, folder, read_reader_facts(folder), threads=threads)
     except ConfigurationError as error:
         raise ConfigurationError(f"CLAIM_VERIFIER=nli: {error.message}") from error

@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentic_rag_backend.container.deployments import record_name
+from agentic_rag_backend.container.deployment_identity import record_name
 from agentic_rag_backend.container.embedders import open_embedder
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import make_private
-from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
+from agentic_rag_backend.container.shared_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.reindexing import Reindexer
+from agentic_rag_backend.ingestion.reindexer import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
@@ -178,7 +178,7 @@ async def _take_over(settings: Settings, vectors: VectorStore) -> None:
         await vectors.close()
         await asyncio.to_thread(take_over, settings.data_dir / "vectors", vectors.fingerprint)
         return
-    from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
+    from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 
     if isinstance(vectors, QdrantVectorStore):
         await vectors.take_over()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from agentic_rag_backend.container.embedders import models_folder
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
-from agentic_rag_backend.models.installation import Hub, install, is_installed
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.installation import Hub, has_files, install_model
 from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.settings import Settings
 
@@ -28,7 +28,7 @@ def open_cross_encoder(settings: Settings) -> PassageScorer | None:
     """
     folder, models = settings.cross_encoder_model_path, models_folder(settings)
     model = reranker_of(settings.cross_encoder_model)
-    if folder is None and not settings.cross_encoder_download and not is_installed(model, models):
+    if folder is None and not settings.cross_encoder_download and not has_files(model, models):
         return None
     # onnxruntime is loaded already, but the tokenizer of a second model is not.
     from agentic_rag_backend.models.reranking.cross_encoder import CrossEncoder
@@ -36,7 +36,7 @@ def open_cross_encoder(settings: Settings) -> PassageScorer | None:
     threads = settings.embedding_threads or os.cpu_count() or 1
     if folder is None:
         hub = Hub(settings.model_hub_url)
-        return CrossEncoder(settings.cross_encoder_model, partial(install, model, models, hub), threads=threads)
+        return CrossEncoder(settings.cross_encoder_model, partial(install_model, model, models, hub), threads=threads)
     missing = [name for name in (MODEL_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
     if missing:
         raise ConfigurationError(

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.container.adapters import Adapters
 from agentic_rag_backend.container.caches import SearchCaches
 from agentic_rag_backend.container.options import (
@@ -34,7 +34,7 @@ from agentic_rag_backend.container.options import (
     tree_options,
 )
 from agentic_rag_backend.container.rerankers import rerank_defaults
-from agentic_rag_backend.container.store_folders import local_folders
+from agentic_rag_backend.container.shared_folders import local_folders
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
@@ -50,23 +50,23 @@ from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.extracting import ChunkExtractions
-from agentic_rag_backend.ingestion.isolation.offload import IsolatedOffload
-from agentic_rag_backend.ingestion.pages import DocumentPages
+from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.installation import Ocr
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
-from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
+from agentic_rag_backend.ingestion.reconciliation.tenants_round import TenantsRound
 from agentic_rag_backend.ingestion.service import DELETE, DELIVERED_WITHIN_S, INGEST, IngestionService
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
-from agentic_rag_backend.jobs.outbox import Delivery, Relay
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.relay import Delivery, Relay
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
@@ -85,16 +85,16 @@ from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.ranking_explanation import Explainer
 from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
 from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.requests.reranking import RerankRequests
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankRequests
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -158,7 +158,7 @@ class Container:
         for name, member in vars(type(self)).items():
             if isinstance(member, cached_property):
                 getattr(self, name)
-        for workflow, (queue_name, run) in self.ingestion.workflows().items():
+        for workflow, (queue_name, run) in self.ingestion.list_workflows().items():
             self.queue.register(workflow, queue_name, run)
         # Rebuilds have locks of their own: a model that writes summaries must not delay documents.
         self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
@@ -218,7 +218,7 @@ class Container:
 
     async def _given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         await self.ingestion.given_up(tenant, job_id, attempt, error)
-        await self.transfer.abandoned(tenant, job_id)
+        await self.transfer.empty_tenant(tenant, job_id)
 
     @cached_property
     def disk_space(self) -> DiskSpace:

@@ -70,4 +70,4 @@ class Contradiction:
 
     def entity_ids(self) -> frozenset[str]:
         """Return the ids of the entities that it is about."""
-        return frozenset(each.id for each in (self.about, self.entity_a, self.entity_b) if each is not None)
+        return frozenset(entity.id for entity in (self.about, self.entity_a, self.entity_b) if entity is not None)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 
@@ -94,8 +94,8 @@ class Document:
 
         It does not depend on state, counts and failures. Processing changes it only by changing title or metadata.
         """
-        owned = [self.id, self.latest_version, self.title, dict(self.metadata)]
-        return content_hash(json.dumps(owned, sort_keys=True))[:32]
+        revision_fields = [self.id, self.latest_version, self.title, dict(self.metadata)]
+        return content_hash(json.dumps(revision_fields, sort_keys=True))[:32]
 
 
 CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition")
@@ -237,11 +237,11 @@ class ParentPassage:
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk], text: str, start_char: int) -> ParentPassage:
         """Return the passage of neighbouring chunks, in reading order, whose ``text`` begins at ``start_char``."""
-        first = chunks[0]
-        id = stable_id("passage", first.document_id, first.version, start_char, len(text))
+        first_chunk = chunks[0]
+        id = stable_id("passage", first_chunk.document_id, first_chunk.version, start_char, len(text))
         return cls(id=id, start_char=start_char, end_char=start_char + len(text), text=text, chunks=tuple(chunks))
 
-    def part(self, chunks: Sequence[Chunk]) -> ParentPassage:
+    def cut_part(self, chunks: Sequence[Chunk]) -> ParentPassage:
         """Return the part that holds some neighbouring chunks of it, in reading order."""
         if len(chunks) == len(self.chunks):
             return self
@@ -249,17 +249,17 @@ class ParentPassage:
         end = max(chunk.location.end_char for chunk in chunks)
         return self.of_chunks(chunks, self.text[start - self.start_char : end - self.start_char], start)
 
-    def without(self, others: Iterable[ParentPassage]) -> ParentPassage | None:
+    def without_overlap(self, other_parents: Iterable[ParentPassage]) -> ParentPassage | None:
         """Return the passage without the text at its ends that other passages of the version have; None if nothing is left.
 
         Chunks may overlap, so passages of neighbouring chunks may, too.
         """
         start, end = self.start_char, self.end_char
-        for other in others:
-            if other.start_char <= start < other.end_char:
-                start = other.end_char
-            if other.start_char < end <= other.end_char:
-                end = other.start_char
+        for other_parent in other_parents:
+            if other_parent.start_char <= start < other_parent.end_char:
+                start = other_parent.end_char
+            if other_parent.start_char < end <= other_parent.end_char:
+                end = other_parent.start_char
         if (start, end) == (self.start_char, self.end_char):
             return self
         text = self.text[start - self.start_char : end - self.start_char] if start < end else ""
@@ -290,4 +290,4 @@ class VisibleChunk:
     def fields(self) -> dict[str, Any]:
         """The fields that a filter compares."""
         document_id = self.chunk.document_id
-        return filterable(self.metadata, document_id=document_id, key=self.document_key, title=self.document_title)
+        return filterable_fields(self.metadata, document_id=document_id, key=self.document_key, title=self.document_title)

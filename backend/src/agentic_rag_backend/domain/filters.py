@@ -1,10 +1,10 @@
-"""The filter grammar as values. `matches` defines its meaning, and every store adapter translates it.
+"""The filter grammar as values. `matches_filter` defines its meaning, and every store adapter translates it.
 
 An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``. ``exists`` and ``missing`` test for
 absence. ``default`` on a comparison replaces an absent field; ``confidence`` has the default 1.0.
 
-Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `Link`, which is
-resolved to a `ChunkSet` before any store reads the filter.
+Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `LinkCondition`,
+which is resolved to a `ChunkSet` before any store reads the filter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "gen
 """Fields that requests cannot filter on."""
 
 
-def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:
+def filterable_fields(
+    metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None
+) -> dict[str, Any]:
     """Return the fields that a filter compares: the metadata and `DOCUMENT_FIELDS`. These override metadata of the same name."""
     return {**metadata, "document_id": document_id, "key": key, "title": title}
 
@@ -52,7 +54,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkCondition:
     """A comparison of one of `LINK_FIELDS`, as a list field of a passage. ``values`` is empty for ``exists`` and ``missing``."""
 
     field: str
@@ -65,7 +67,7 @@ class ChunkSet:
     """Matches the passages ``ids``. ``link`` is the comparison that it answers, and ``unknown`` its values that do not exist."""
 
     ids: frozenset[str]
-    link: Link
+    link: LinkCondition
     unknown: tuple[str, ...] = ()
 
     @property
@@ -89,16 +91,16 @@ class Not:
     filter: Filter
 
 
-Filter = Comparison | Link | ChunkSet | And | Or | Not
+Filter = Comparison | LinkCondition | ChunkSet | And | Or | Not
 
 
-def leaves(filter: Filter) -> Iterator[Comparison | Link | ChunkSet]:
+def list_leaves(filter: Filter) -> Iterator[Comparison | LinkCondition | ChunkSet]:
     """Yield the comparisons of a filter, in order."""
     if isinstance(filter, And | Or):
         for part in filter.filters:
-            yield from leaves(part)
+            yield from list_leaves(part)
     elif isinstance(filter, Not):
-        yield from leaves(filter.filter)
+        yield from list_leaves(filter.filter)
     else:
         yield filter
 
@@ -110,59 +112,59 @@ def valid_at(moment: datetime) -> Filter:
     not a time is ignored.
     """
     at = moment.timestamp()
-    begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
+    has_begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
     lasts = Or((Comparison(VALID_TO, "missing"), Comparison(VALID_TO, OVER_AFTER, at)))
-    return And((begun, lasts))
+    return And((has_begun, lasts))
 
 
 def valid_until(metadata: Mapping[str, Any], moment: datetime) -> datetime | None:
     """Return the first end of validity after ``moment``, or None."""
-    held = metadata.get(VALID_TO)
-    ends = (_period(item) for item in (held if isinstance(held, (list, tuple)) else [held]))
+    end_moment = metadata.get(VALID_TO)
+    ends = (_read_period(item) for item in (end_moment if isinstance(end_moment, (list, tuple)) else [end_moment]))
     return min((end[1] for end in ends if end is not None and end[1] > moment), default=None)
 
 
-def is_present(held: Any) -> bool:
+def has_value(field_value: Any) -> bool:
     """Return whether a field has a value. An empty list has none, nor has a list of nulls."""
-    return held is not None and not (isinstance(held, (list, tuple)) and all(item is None for item in held))
+    return field_value is not None and not (isinstance(field_value, (list, tuple)) and all(item is None for item in field_value))
 
 
-def _in_time(operator: str, held: Any, at: float) -> bool:
-    period = _period(held)
+def _in_time(operator: str, field_value: Any, at: float) -> bool:
+    period = _read_period(field_value)
     if period is None:
         return True
     return period[0].timestamp() <= at if operator == BEGUN_BY else at < period[1].timestamp()
 
 
-def _period(held: Any) -> tuple[datetime, datetime] | None:
-    return period_of(int(held) if isinstance(held, float) and held.is_integer() else held)
+def _read_period(field_value: Any) -> tuple[datetime, datetime] | None:
+    return period_of(int(field_value) if isinstance(field_value, float) and field_value.is_integer() else field_value)
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _are_equal(value: Any, right: Any) -> bool:
     # True == 1 in Python; in metadata they are different values.
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+    return isinstance(value, bool) == isinstance(right, bool) and value == right
 
 
-def _ordered(left: Any, right: Any) -> bool:
+def _are_ordered(value: Any, right: Any) -> bool:
     number = (int, float)
-    if isinstance(left, bool) or isinstance(right, bool):
+    if isinstance(value, bool) or isinstance(right, bool):
         return False
-    return (isinstance(left, number) and isinstance(right, number)) or (isinstance(left, str) and isinstance(right, str))
+    return (isinstance(value, number) and isinstance(right, number)) or (isinstance(value, str) and isinstance(right, str))
 
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 
-def _compare(operator: str, held: Any, value: Any) -> bool:
-    items = held if isinstance(held, (list, tuple)) else [held]
+def _compare_values(operator: str, field_value: Any, value: Any) -> bool:
+    items = field_value if isinstance(field_value, (list, tuple)) else [field_value]
     if operator == "eq":
-        return any(_equal(item, value) for item in items)
+        return any(_are_equal(item, value) for item in items)
     if operator == "ne":
-        return not any(_equal(item, value) for item in items)
+        return not any(_are_equal(item, value) for item in items)
     if operator == "in":
-        return any(_equal(item, option) for item in items for option in value)
+        return any(_are_equal(item, option) for item in items for option in value)
     if operator == "nin":
-        return not any(_equal(item, option) for item in items for option in value)
+        return not any(_are_equal(item, option) for item in items for option in value)
     if operator == "contains":
         return any(isinstance(item, str) and isinstance(value, str) and value.casefold() in item.casefold() for item in items)
     if operator == "prefix":
@@ -170,27 +172,27 @@ def _compare(operator: str, held: Any, value: Any) -> bool:
     if operator in TIME_OPERATORS:
         return any(_in_time(operator, item, value) for item in items)
     holds = _ORDERS.get(operator)
-    return holds is not None and any(_ordered(item, value) and holds(item, value) for item in items)
+    return holds is not None and any(_are_ordered(item, value) and holds(item, value) for item in items)
 
 
-def matches(filter: Filter, fields: Mapping[str, Any], chunk_id: str | None = None) -> bool:
+def matches_filter(filter: Filter, fields: Mapping[str, Any], chunk_id: str | None = None) -> bool:
     """Return whether ``fields`` (metadata and document fields) of a passage pass ``filter``. This defines the grammar.
 
     Raises:
-        ValueError: the filter has a `Link`, which must be resolved first.
+        ValueError: the filter has a `LinkCondition`, which must be resolved first.
     """
     if isinstance(filter, And):
-        return all(matches(part, fields, chunk_id) for part in filter.filters)
+        return all(matches_filter(part, fields, chunk_id) for part in filter.filters)
     if isinstance(filter, Or):
-        return any(matches(part, fields, chunk_id) for part in filter.filters)
+        return any(matches_filter(part, fields, chunk_id) for part in filter.filters)
     if isinstance(filter, Not):
-        return not matches(filter.filter, fields, chunk_id)
+        return not matches_filter(filter.filter, fields, chunk_id)
     if isinstance(filter, ChunkSet):
         return chunk_id in filter.ids
-    if isinstance(filter, Link):
+    if isinstance(filter, LinkCondition):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")
-    held = fields.get(filter.field)
-    present = is_present(held)
+    field_value = fields.get(filter.field)
+    present = has_value(field_value)
     if filter.operator == "exists":
         return present
     if filter.operator == "missing":
@@ -198,5 +200,5 @@ def matches(filter: Filter, fields: Mapping[str, Any], chunk_id: str | None = No
     if not present:
         if filter.default is None:
             return False
-        held = filter.default
-    return _compare(filter.operator, held, filter.value)
+        field_value = filter.default
+    return _compare_values(filter.operator, field_value, filter.value)

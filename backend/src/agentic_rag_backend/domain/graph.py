@@ -38,8 +38,8 @@ def normalise_name(name: str) -> str:
     Possessive endings, a leading article and dots in acronyms are dropped: "The I.B.M.'s" → "ibm".
     """
     words = name_words(name)
-    first = next((index for index, word in enumerate(words) if word not in {"the", "a", "an"}), len(words) - 1)
-    return " ".join(words[max(first, 0) :])
+    first_word = next((index for index, word in enumerate(words) if word not in {"the", "a", "an"}), len(words) - 1)
+    return " ".join(words[max(first_word, 0) :])
 
 
 def type_key(type_name: str) -> str:
@@ -58,8 +58,8 @@ def contains_name(text: str, name: str) -> bool:
     end = start + len(name)
     if start >= 0 and not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
         return True
-    wanted = normalise_name(name)
-    return bool(wanted) and f" {wanted} " in padded_words(text)
+    normalised = normalise_name(name)
+    return bool(normalised) and f" {normalised} " in padded_words(text)
 
 
 def relationship_id(tenant: TenantId, source_id: str, relation: str, target_id: str) -> str:
@@ -430,8 +430,8 @@ class CommunitySummary:
         """The title, or the names, such as "Halden Institute, Mira Voss and Tidal Array". Empty without either."""
         if self.title is not None:
             return self.title.text
-        *others, last = [label.text for label in self.names] or [""]
-        return f"{', '.join(others)} and {last}" if others else last
+        *other_names, last_name = [label.text for label in self.names] or [""]
+        return f"{', '.join(other_names)} and {last_name}" if other_names else last_name
 
     @property
     def keyword_texts(self) -> tuple[str, ...]:

@@ -43,18 +43,18 @@ class Region:
     sheet: str | None = None
     cells: str | None = None
 
-    def clipped(self, start_char: int, end_char: int) -> Region:
+    def clip_region(self, start_char: int, end_char: int) -> Region:
         """Return the part of the region within [``start_char``, ``end_char``), which it overlaps.
 
         Characters of a line are taken to be equally wide.
         """
-        first, last = max(self.start_char, start_char), min(self.end_char, end_char)
+        start, end = max(self.start_char, start_char), min(self.end_char, end_char)
         box = self.box
-        if box is not None and (first, last) != (self.start_char, self.end_char):
-            left, bottom, right, top = box
-            width = (right - left) / (self.end_char - self.start_char)
-            box = (left + (first - self.start_char) * width, bottom, left + (last - self.start_char) * width, top)
-        return replace(self, start_char=first, end_char=last, box=box)
+        if box is not None and (start, end) != (self.start_char, self.end_char):
+            x_min, bottom, right, top = box
+            width = (right - x_min) / (self.end_char - self.start_char)
+            box = (x_min + (start - self.start_char) * width, bottom, x_min + (end - self.start_char) * width, top)
+        return replace(self, start_char=start, end_char=end, box=box)
 
     def as_row(self) -> list[Any]:
         """Return the values of the fields in their order, without missing values at the end. JSON stores them so."""
@@ -70,7 +70,7 @@ class Region:
         return region if region.box is None else replace(region, box=(region.box[0], *region.box[1:]))
 
 
-def _recorded(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
+def _recorded_field(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
     """Return a field of `Location` with its row of `LOCATION_TABLE`; see `LocationField`."""
     row = {"most": most, "shown": shown, "description": description}
     return field(metadata=row) if default is MISSING else field(metadata=row, default=default)
@@ -94,32 +94,32 @@ class Location:
     same name of `ingestion.chunking.base.Piece` provides its value.
     """
 
-    start_char: int = _recorded(shown="start_char")
-    end_char: int = _recorded(shown="end_char")
-    start_line: int = _recorded(shown="start_line")
-    end_line: int = _recorded(shown="end_line")
-    headings: tuple[str, ...] = _recorded(
+    start_char: int = _recorded_field(shown="start_char")
+    end_char: int = _recorded_field(shown="end_char")
+    start_line: int = _recorded_field(shown="start_line")
+    end_line: int = _recorded_field(shown="end_line")
+    headings: tuple[str, ...] = _recorded_field(
         default=(),
         most=MAX_HEADINGS,
         shown="path",
         description="headings above the chunk, outermost first; of code, its classes and functions",
     )
-    header: str = _recorded(
+    header: str = _recorded_field(
         default="",
         most=MAX_HEADER_CHARACTERS,
         shown="header",
         description="header of the table or list within which the chunk begins, otherwise empty",
     )
-    regions: tuple[Region, ...] = _recorded(default=(), most=MAX_REGIONS)
-    parent_start: int | None = _recorded(default=None)
-    parent_end: int | None = _recorded(default=None)
-    functions: tuple[str, ...] = _recorded(
+    regions: tuple[Region, ...] = _recorded_field(default=(), most=MAX_REGIONS)
+    parent_start: int | None = _recorded_field(default=None)
+    parent_end: int | None = _recorded_field(default=None)
+    functions: tuple[str, ...] = _recorded_field(
         default=(),
         most=MAX_FUNCTIONS,
         shown="functions",
         description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`",
     )
-    statements: tuple[str, ...] = _recorded(default=(), most=MAX_STATEMENTS)
+    statements: tuple[str, ...] = _recorded_field(default=(), most=MAX_STATEMENTS)
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
@@ -162,7 +162,7 @@ class LocationField:
 
 
 LOCATION_TABLE: tuple[LocationField, ...] = tuple(
-    LocationField(each.name, FieldKind(str(each.type)), **each.metadata) for each in fields(Location)
+    LocationField(field.name, FieldKind(str(field.type)), **field.metadata) for field in fields(Location)
 )
 LOCATION_FIELDS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE)
 _TEXT_LISTS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE if row.kind is FieldKind.TEXTS)
@@ -170,25 +170,25 @@ _TEXT_LISTS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE if row.k
 
 def regions_within(regions: Sequence[Region], start_char: int, end_char: int) -> tuple[Region, ...]:
     """Return the parts of ``regions`` within [``start_char``, ``end_char``). Regions are in order and do not overlap."""
-    first = bisect_right(regions, start_char, key=lambda region: region.end_char)
-    last = bisect_left(regions, end_char, key=lambda region: region.start_char)
-    return tuple(region.clipped(start_char, end_char) for region in regions[first:last])
+    first_region = bisect_right(regions, start_char, key=lambda region: region.end_char)
+    last_region = bisect_left(regions, end_char, key=lambda region: region.start_char)
+    return tuple(region.clip_region(start_char, end_char) for region in regions[first_region:last_region])
 
 
-def enclosing(regions: Iterable[Region]) -> Box | None:
+def box_around(regions: Iterable[Region]) -> Box | None:
     """Return the smallest box around all ``regions``, which are on one page; None if none has a box."""
     boxes = [region.box for region in regions if region.box is not None]
     if not boxes:
         return None
-    left, bottom, right, top = zip(*boxes, strict=True)
-    return min(left), min(bottom), max(right), max(top)
+    lefts, bottom, right, top = zip(*boxes, strict=True)
+    return min(lefts), min(bottom), max(right), max(top)
 
 
 def joined_regions(parts: Iterable[Sequence[Region]]) -> tuple[Region, ...]:
     """Return the regions of passages that come in order. Of passages that overlap, the text is counted once."""
-    found: list[Region] = []
+    merged: list[Region] = []
     for region in (region for regions in parts for region in regions):
-        covered = found[-1].end_char if found else 0
+        covered = merged[-1].end_char if merged else 0
         if region.end_char > covered:
-            found.append(region if region.start_char >= covered else region.clipped(covered, region.end_char))
-    return tuple(found)
+            merged.append(region if region.start_char >= covered else region.clip_region(covered, region.end_char))
+    return tuple(merged)

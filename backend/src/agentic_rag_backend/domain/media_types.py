@@ -72,8 +72,8 @@ FORMATS: Mapping[str, Format] = {
     JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),
     **SOURCE_CODE,
 }
-BY_SUFFIX: Mapping[str, str] = {suffix: name for name, each in FORMATS.items() for suffix in each.suffixes}
-_BY_ALIAS: Mapping[str, str] = {alias: name for name, each in FORMATS.items() for alias in each.aliases}
+BY_SUFFIX: Mapping[str, str] = {suffix: name for name, file_format in FORMATS.items() for suffix in file_format.suffixes}
+_BY_ALIAS: Mapping[str, str] = {alias: name for name, file_format in FORMATS.items() for alias in file_format.aliases}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
 """Media types that clients send for unknown files. The suffix of the name decides."""
 
@@ -112,7 +112,7 @@ _CHARSET = re.compile(rf';[ \t]*charset[ \t]*=[ \t]*"?([^\s";]{{0,{MAX_CHARSET_C
 _AS_WRITTEN = frozenset({TEXT, MARKDOWN, CSV, JSONL, *SOURCE_CODE})
 
 
-def is_text_as_written(file_name: str) -> bool:
+def is_plain_text(file_name: str) -> bool:
     """Return whether the text of a file with this name is its content. Otherwise a parser makes the text from the content."""
     return BY_SUFFIX.get(PurePath(file_name).suffix.lower(), TEXT) in _AS_WRITTEN
 
@@ -127,19 +127,19 @@ def media_type_of(declared: str | None, file_name: str | None, head: bytes = b""
         UnsupportedMediaType: no parser reads it; the message says what it is, or lists the supported types.
         UnreadableDocument: the content is not of the type that the name or the declaration says.
     """
-    if found := _by_content(head):
-        return found
-    given, suffix = _given(declared, file_name)
-    named = _named(given, suffix)
-    if named is None and given not in _UNSPECIFIC:
-        raise unsupported(given)
-    if named is None and not (given == TEXT or (not given and not suffix)):
-        raise unsupported(suffix or given)
-    if head and named is not None and named in _BINARY:
-        raise UnreadableDocument(f"the file is not {_BINARY[named]}, as its name or its declared type says")
-    if named in {None, TEXT} and _HTML.match(head[:2_000]):
+    if content_type := _by_content(head):
+        return content_type
+    declared_type, suffix = _normalise_declaration(declared, file_name)
+    named_type = _find_type(declared_type, suffix)
+    if named_type is None and declared_type not in _UNSPECIFIC:
+        raise unsupported_type(declared_type)
+    if named_type is None and not (declared_type == TEXT or (not declared_type and not suffix)):
+        raise unsupported_type(suffix or declared_type)
+    if head and named_type is not None and named_type in _BINARY:
+        raise UnreadableDocument(f"the file is not {_BINARY[named_type]}, as its name or its declared type says")
+    if named_type in {None, TEXT} and _HTML.match(head[:2_000]):
         return HTML
-    return named or TEXT
+    return named_type or TEXT
 
 
 _BINARY: Mapping[str, str] = {
@@ -153,28 +153,31 @@ _BINARY: Mapping[str, str] = {
 }
 
 
-def contradiction(declared: str | None, file_name: str | None, head: bytes) -> str | None:
+def find_type_conflict(declared: str | None, file_name: str | None, head: bytes) -> str | None:
     """Return a warning if the content shows another type than the declared type or the name. The content decides."""
-    found, named = _by_content(head), _named(*_given(declared, file_name))
-    if found is None or named in {None, found}:
+    content_type, named_type = _by_content(head), _find_type(*_normalise_declaration(declared, file_name))
+    if content_type is None or named_type in {None, content_type}:
         return None
-    return f"the file is {found} by its content, not {named} as its name or its declared type says; it is read as {found}"
+    return (
+        f"the file is {content_type} by its content, not {named_type} as its name or its declared type says; "
+        f"it is read as {content_type}"
+    )
 
 
 def charset_of(declared: str | None) -> str | None:
     """Return the parameter ``charset`` of a declared media type, or None."""
-    found = _CHARSET.search(declared or "")
-    return found[1] or None if found else None
+    match = _CHARSET.search(declared or "")
+    return match[1] or None if match else None
 
 
-def _given(declared: str | None, file_name: str | None) -> tuple[str, str]:
+def _normalise_declaration(declared: str | None, file_name: str | None) -> tuple[str, str]:
     """Return the declared media type without parameters, and the suffix of the name."""
-    given = (declared or "").partition(";")[0].strip().lower()
-    return _BY_ALIAS.get(given, given), PurePath((file_name or "").replace("\\", "/")).suffix.lower()
+    declared_type = (declared or "").partition(";")[0].strip().lower()
+    return _BY_ALIAS.get(declared_type, declared_type), PurePath((file_name or "").replace("\\", "/")).suffix.lower()
 
 
-def _named(given: str, suffix: str) -> str | None:
-    return given if given in FORMATS and given not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
+def _find_type(declared_type: str, suffix: str) -> str | None:
+    return declared_type if declared_type in FORMATS and declared_type not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
 
 
 def _by_content(head: bytes) -> str | None:
@@ -186,25 +189,28 @@ def _by_content(head: bytes) -> str | None:
         if head.startswith(signature):
             return media_type
     if head.startswith(_ZIP):
-        found = next((each for each in map(_zipped, _ZIPPED.finditer(head)) if each), None)
-        if found is None:
+        zip_type = next((candidate for candidate in map(_find_zip_type, _ZIPPED.finditer(head)) if candidate), None)
+        if zip_type is None:
             raise UnsupportedMediaType(
                 "the file is a ZIP archive without a document that can be read; upload its files one by one"
             )
-        return found
+        return zip_type
     return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
 
 
-def _zipped(member: re.Match[bytes]) -> str | None:
+def _find_zip_type(member: re.Match[bytes]) -> str | None:
     if member[2]:
         return _FOLDERS[member[2]]
-    named = member[1].decode()
-    return named if named in FORMATS else None
+    member_type = member[1].decode()
+    return member_type if member_type in FORMATS else None
 
 
-def unsupported(given: str) -> UnsupportedMediaType:
+def unsupported_type(declared_type: str) -> UnsupportedMediaType:
     """Return the error for a media type or suffix that no parser reads."""
-    known = ", ".join(f"{name} ({', '.join(each.suffixes)})" for name, each in FORMATS.items() if each.language is None)
+    known_types = ", ".join(
+        f"{name} ({', '.join(file_format.suffixes)})" for name, file_format in FORMATS.items() if file_format.language is None
+    )
     return UnsupportedMediaType(
-        f"documents of type {given!r} cannot be read; supported are {known}, and source code in {len(SOURCE_CODE)} languages"
+        f"documents of type {declared_type!r} cannot be read; supported are {known_types}, "
+        f"and source code in {len(SOURCE_CODE)} languages"
     )

@@ -19,30 +19,30 @@ def size_of(metadata: Mapping[str, Any]) -> int:
     return len(json.dumps(metadata, ensure_ascii=False).encode())
 
 
-def beside(owned: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def merge_file_fields(owner_fields: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ``fields`` of a file that fit into a document's metadata together with the owner's values.
 
     Long texts are shortened if not everything fits, and then the last fields are left out.
     """
-    keys = MAX_KEYS - len(owned)
-    room = MAX_METADATA_BYTES - max(size_of(owned), OWNERS_BYTES)
-    for shortened in _candidates(fields):
+    keys = MAX_KEYS - len(owner_fields)
+    room = MAX_METADATA_BYTES - max(size_of(owner_fields), OWNERS_BYTES)
+    for shortened in _shorten_fields(fields):
         if len(shortened) <= keys and size_of(shortened) <= room:
             return shortened
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name, value in shortened.items():
         room -= size_of({name: value})
-        if len(found) >= keys or room < 0:
+        if len(merged) >= keys or room < 0:
             break
-        found[name] = value
-    return found
+        merged[name] = value
+    return merged
 
 
-def _candidates(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _shorten_fields(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield dict(fields)
-    for most in _SHORT_CHARACTERS:
-        yield {name: _short(value, most) for name, value in fields.items()}
+    for limit in _SHORT_CHARACTERS:
+        yield {name: _shorten_value(value, limit) for name, value in fields.items()}
 
 
-def _short(value: Any, most: int) -> Any:
-    return f"{value[: most - 1]}…" if isinstance(value, str) and len(value) > most else value
+def _shorten_value(value: Any, limit: int) -> Any:
+    return f"{value[: limit - 1]}…" if isinstance(value, str) and len(value) > limit else value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ENTITY_TYPES = 50
@@ -29,7 +29,7 @@ class EntityType:
     description: str = ""
 
     def __post_init__(self) -> None:
-        _check("entity type", self.name, self.description)
+        _check_type("entity type", self.name, self.description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RelationType:
     permanent: bool = False
 
     def __post_init__(self) -> None:
-        _check("relation type", self.name, self.description)
+        _check_type("relation type", self.name, self.description)
         for flag in ("functional", "inverse_functional", "permanent"):
             if not isinstance(getattr(self, flag), bool):
                 raise InvalidRequest(f"relation type {self.name!r}: {flag} is true or false; got {getattr(self, flag)!r:.80}")
@@ -65,9 +65,9 @@ class RelationType:
         """Whether one end can have only one other end at a time."""
         return self.functional or self.inverse_functional
 
-    def joins(self, source_type: str, target_type: str) -> bool:
+    def joins_types(self, source_type: str, target_type: str) -> bool:
         """Return whether a relationship of this type may lead from one type to another."""
-        return _allows(self.sources, source_type) and _allows(self.targets, target_type)
+        return _allows_type(self.sources, source_type) and _allows_type(self.targets, target_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class EntityField:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > MAX_FIELD_CHARACTERS:
             raise InvalidRequest(f"entity field: a name has 1 to {MAX_FIELD_CHARACTERS} characters; got {str(self.name)[:80]!r}")
-        if self.name != storable(self.name):
+        if self.name != make_storable(self.name):
             raise InvalidRequest(f"entity field {self.name[:80]!r} has a NUL character or an unpaired surrogate")
         if self.name in DOCUMENT_FIELDS:
             raise InvalidRequest(f"entity field {self.name!r} is a field of every document, not metadata")
@@ -101,7 +101,7 @@ class Ontology:
     entity_fields: tuple[EntityField, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        types = [each.name for each in self.entity_types]
+        types = [entity_type.name for entity_type in self.entity_types]
         if not 1 <= len(types) <= MAX_ENTITY_TYPES:
             raise InvalidRequest(f"an ontology has 1 to {MAX_ENTITY_TYPES} entity types; got {len(types)}")
         if len(self.relation_types) > MAX_RELATION_TYPES:
@@ -109,25 +109,29 @@ class Ontology:
         if len(self.entity_fields) > MAX_ENTITY_FIELDS:
             raise InvalidRequest(f"an ontology has at most {MAX_ENTITY_FIELDS} entity fields; got {len(self.entity_fields)}")
         _check_unique("entity type", types)
-        _check_unique("relation type", [each.name for each in self.relation_types])
-        _check_unique("entity field", [each.name for each in self.entity_fields])
-        for named in self.entity_fields:
-            if named.type not in types:
-                raise InvalidRequest(f"entity field {named.name!r} has the type {str(named.type)[:80]!r}, which is not defined")
-        for each in self.relation_types:
-            for end in (*each.sources, *each.targets):
+        _check_unique("relation type", [relation_type_.name for relation_type_ in self.relation_types])
+        _check_unique("entity field", [entity_field.name for entity_field in self.entity_fields])
+        for entity_field in self.entity_fields:
+            if entity_field.type not in types:
+                raise InvalidRequest(
+                    f"entity field {entity_field.name!r} has the type {str(entity_field.type)[:80]!r}, which is not defined"
+                )
+        for relation_type in self.relation_types:
+            for end in (*relation_type.sources, *relation_type.targets):
                 if end not in types:
-                    raise InvalidRequest(f"relation type {each.name!r} names the entity type {end[:80]!r}, which is not defined")
+                    raise InvalidRequest(
+                        f"relation type {relation_type.name!r} names the entity type {end[:80]!r}, which is not defined"
+                    )
 
     @property
     def field_names(self) -> frozenset[str]:
         """The names of the metadata fields whose values are entities."""
-        return frozenset(each.name for each in self.entity_fields)
+        return frozenset(entity_field.name for entity_field in self.entity_fields)
 
     @property
     def type_names(self) -> tuple[str, ...]:
         """The names of the entity types."""
-        return tuple(each.name for each in self.entity_types)
+        return tuple(entity_type.name for entity_type in self.entity_types)
 
 
 def ontology_of(value: Mapping[str, Any]) -> Ontology:
@@ -138,18 +142,22 @@ def ontology_of(value: Mapping[str, Any]) -> Ontology:
     """
     try:
         return Ontology(
-            entity_types=tuple(EntityType(**each) for each in value["entity_types"]),
+            entity_types=tuple(EntityType(**entity_type) for entity_type in value["entity_types"]),
             relation_types=tuple(
-                RelationType(**{**each, "sources": tuple(each["sources"]), "targets": tuple(each["targets"])})
-                for each in value["relation_types"]
+                RelationType(
+                    **{**relation_type, "sources": tuple(relation_type["sources"]), "targets": tuple(relation_type["targets"])}
+                )
+                for relation_type in value["relation_types"]
             ),
-            entity_fields=tuple(EntityField(**each) for each in value.get("entity_fields", ())),  # earlier releases had none
+            entity_fields=tuple(
+                EntityField(**entity_field) for entity_field in value.get("entity_fields", ())
+            ),  # earlier releases had none
         )
     except (KeyError, TypeError) as error:
         raise InvalidRequest(f"not an ontology: {error}") from None
 
 
-def _check(kind: str, name: str, description: str) -> None:
+def _check_type(kind: str, name: str, description: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidRequest(
             f"{kind}: a name has 1 to 40 lower-case letters, digits, spaces and _, and begins with a letter; "
@@ -163,12 +171,12 @@ def _check(kind: str, name: str, description: str) -> None:
 
 
 def _check_unique(kind: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
+    names_seen: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in names_seen:
             raise InvalidRequest(f"{kind} {name!r} is defined twice")
-        seen.add(name)
+        names_seen.add(name)
 
 
-def _allows(types: tuple[str, ...], type_: str) -> bool:
+def _allows_type(types: tuple[str, ...], type_: str) -> bool:
     return not types or type_ == UNTYPED or type_ in types

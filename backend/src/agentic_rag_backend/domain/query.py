@@ -44,7 +44,7 @@ class LegWeights:
         return {"dense": self.dense, "sparse": self.sparse}
 
 
-def _now() -> datetime:
+def _current_time() -> datetime:
     return datetime.now(UTC)
 
 
@@ -60,7 +60,7 @@ class SeenVersions:
         self.valid_until: datetime | None = None
         """The earliest time at which a document that was read becomes invalid. None: none does."""
 
-    def agree(self, document_id: str, version: int) -> bool:
+    def agree_on_version(self, document_id: str, version: int) -> bool:
         """Return whether this is the version that was read first. The first call for a document fixes its version."""
         return self._by_document.setdefault(document_id, version) == version
 
@@ -134,7 +134,7 @@ class Query:
     leg_weights: LegWeights | None = None
     filters: Filter | None = None
     as_of: datetime | None = None
-    asked_at: datetime = field(default_factory=_now)
+    asked_at: datetime = field(default_factory=_current_time)
     timeout_s: float | None = None
     """Time limit of the request in seconds, if it sets one."""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -46,21 +46,24 @@ class SessionMemory:
     facts: tuple[FactPlace, ...] = ()
     constraints: tuple[RememberedConstraint, ...] = ()
 
-    def extended(self, more: SessionMemory) -> SessionMemory:
-        """Return this memory with ``more``, within the limits of a session. A repeated entry counts as new."""
-        facts = _newest(self.facts, more.facts, MAX_SESSION_FACTS)
-        constraints = _newest(self.constraints, more.constraints, MAX_SESSION_CONSTRAINTS)
-        while sum(len(f"{each.kind}{each.name}{each.value}".encode()) for each in constraints) > MAX_SESSION_BYTES:
+    def extend_memory(self, memory: SessionMemory) -> SessionMemory:
+        """Return this memory with ``memory``, within the limits of a session. A repeated entry counts as new."""
+        facts = _select_newest(self.facts, memory.facts, MAX_SESSION_FACTS)
+        constraints = _select_newest(self.constraints, memory.constraints, MAX_SESSION_CONSTRAINTS)
+        while (
+            sum(len(f"{constraint.kind}{constraint.name}{constraint.value}".encode()) for constraint in constraints)
+            > MAX_SESSION_BYTES
+        ):
             constraints = constraints[1:]
         return SessionMemory(facts, constraints)
 
 
-def _newest(known: Iterable[T], more: Iterable[T], most: int) -> tuple[T, ...]:
+def _select_newest(entries: Iterable[T], new_entries: Iterable[T], limit: int) -> tuple[T, ...]:
     latest: dict[T, None] = {}
-    for each in (*known, *more):
-        latest.pop(each, None)
-        latest[each] = None
-    return tuple(latest)[-most:]
+    for entry in (*entries, *new_entries):
+        latest.pop(entry, None)
+        latest[entry] = None
+    return tuple(latest)[-limit:]
 
 
 def session_digest(key_id: str, session_id: str) -> str:

@@ -98,7 +98,7 @@ class Principal:
     operator: bool = False
     flags: Mapping[str, object] = field(default_factory=dict)
 
-    def may(self, scope: Scope) -> bool:
+    def may_use(self, scope: Scope) -> bool:
         """Return whether the credential includes ``scope``."""
         order = (Scope.READ, Scope.WRITE, Scope.ADMIN)
-        return any(order.index(held) >= order.index(scope) for held in self.scopes)
+        return any(order.index(granted) >= order.index(scope) for granted in self.scopes)

@@ -33,15 +33,15 @@ class TreeNode:
         return stable_id("raptor-point", tenant, self.id, self.fingerprint, self.prompt_version, self.model)
 
 
-def leaf_fingerprint(chunk_ids: Iterable[str]) -> str:
+def fingerprint_leaves(chunk_ids: Iterable[str]) -> str:
     """Return 64 hex digits that identify the passages of a cluster. A passage's id derives from its text."""
-    return _digest("raptor-1", chunk_ids)
+    return _digest_parts("raptor-1", chunk_ids)
 
 
-def inner_fingerprint(level: int, fingerprints: Iterable[str]) -> str:
+def fingerprint_children(level: int, fingerprints: Iterable[str]) -> str:
     """Return 64 hex digits that change with any of the children's fingerprints."""
-    return _digest(f"raptor-{level}", fingerprints)
+    return _digest_parts(f"raptor-{level}", fingerprints)
 
 
-def _digest(kind: str, parts: Iterable[str]) -> str:
+def _digest_parts(kind: str, parts: Iterable[str]) -> str:
     return hashlib.sha256("\x1f".join([kind, *sorted(parts)]).encode()).hexdigest()

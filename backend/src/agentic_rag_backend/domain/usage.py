@@ -18,12 +18,12 @@ class Usage:
     calls: int = 0
     failed_calls: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, usage: Usage) -> Usage:
         return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.calls + other.calls,
-            self.failed_calls + other.failed_calls,
+            self.prompt_tokens + usage.prompt_tokens,
+            self.completion_tokens + usage.completion_tokens,
+            self.calls + usage.calls,
+            self.failed_calls + usage.failed_calls,
         )
 
 
@@ -48,8 +48,8 @@ class UsageAccount:
     parent: UsageAccount | None = None
     usage: Usage = field(default_factory=Usage)
 
-    def add(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Add to this account and to its parents."""
         self.usage += usage
         if self.parent is not None:
-            self.parent.add(usage)
+            self.parent.add_usage(usage)

@@ -43,8 +43,8 @@ class QuestionSet:
 
 def evaluation_data(repository_parent: Path) -> Path | None:
     """Return the folder of evaluation data: from the environment, or ``shared/data`` next to the checkout; None if absent."""
-    named = os.environ.get(ENVIRONMENT_VARIABLE)
-    folder = Path(named) if named else repository_parent / "shared" / "data"
+    folder_name = os.environ.get(ENVIRONMENT_VARIABLE)
+    folder = Path(folder_name) if folder_name else repository_parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
@@ -55,14 +55,14 @@ def load_question_set(folder: Path) -> QuestionSet:
         LabelledQuestion(
             id=str(row["id"]), question=row["question"], answer=row.get("answer", ""), gold=tuple(row.get("gold", ()))
         )
-        for row in _rows(folder / "questions.jsonl")
+        for row in _read_rows(folder / "questions.jsonl")
     )
     return QuestionSet(folder.name, passages, questions)
 
 
 def load_passages(file: Path) -> tuple[CorpusPassage, ...]:
     """Read the passages of a JSON Lines file. A passage without a title has its id as title."""
-    return tuple(CorpusPassage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
+    return tuple(CorpusPassage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _read_rows(file))
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
@@ -73,13 +73,13 @@ def load_questions(path: Path) -> tuple[str, ...]:
     """
     file = path / "questions.jsonl" if path.is_dir() else path
     try:
-        asked = tuple(row["question"] for row in _rows(file))
+        questions = tuple(row["question"] for row in _read_rows(file))
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise InvalidRequest(f"{file} does not hold a JSON object with a question on each line: {error!r}") from None
-    if not all(isinstance(each, str) and each.strip() for each in asked):
+    if not all(isinstance(question, str) and question.strip() for question in questions):
         raise InvalidRequest(f"{file} holds a question that is empty or no text")
-    return asked
+    return questions
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]

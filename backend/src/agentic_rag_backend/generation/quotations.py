@@ -9,7 +9,7 @@ from agentic_rag_backend.generation.answerability.judge import Judgement
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Context, Passage
-from agentic_rag_backend.language.independence import plain
+from agentic_rag_backend.language.independence import simplify_sentence
 from agentic_rag_backend.language.sentences import with_full_stop
 
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
@@ -37,4 +37,4 @@ def quotations_of(judgement: Judgement, context: Context) -> tuple[Verdict, ...]
 def written_text(text: str) -> str:
     """Return a quotation as an answer writes it: without markup, and without bracketed numbers, which look like markers."""
     # A table row or a list item has no full stop and would run into the next sentence.
-    return with_full_stop(_NUMBER_LEFT.sub(r"(\1)", plain(_BRACKETED_NUMBER.sub("", text))))
+    return with_full_stop(_NUMBER_LEFT.sub(r"(\1)", simplify_sentence(_BRACKETED_NUMBER.sub("", text))))

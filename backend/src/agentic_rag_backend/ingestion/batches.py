@@ -19,7 +19,7 @@ from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.jobs.base import Continuation, QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
-from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
+from agentic_rag_backend.jobs.runner import JobStopped, Run, Runner
 
 MAX_TOGETHER = 128
 FLUSH_SHARE = 0.05
@@ -72,20 +72,20 @@ class Batches:
 
         Args:
             enqueued: whether a workflow commits the job that is on the durable queue. False: the calling workflow continues with
-                the commit; see `continuation`.
+                the commit; see `choose_continuation`.
         """
         # An earlier run may have been killed during a commit that included the job, of which only the other job was blamed.
         fresh = caution_here() is Caution.NONE and run.results_saved > 0
         prepared = PreparedJob(None if enqueued else run, run.job.attempt, joins=fresh)
         if not enqueued and (workflow := asyncio.current_task()) is not None:
             # A workflow that is cut off while it waits may run in another process. Its run must not be used any more.
-            workflow.add_done_callback(lambda _: self._drop(run, prepared))
+            workflow.add_done_callback(lambda _: self._drop_job(run, prepared))
         if self.together or not enqueued:
             self._prepared.setdefault(run.tenant, {})[run.job.id] = prepared
             self._changed.set()
         return prepared
 
-    def continuation(self, prepared: PreparedJob) -> Continuation | None:
+    def choose_continuation(self, prepared: PreparedJob) -> Continuation | None:
         """Return the commit of a job, unless it is on the durable queue.
 
         The workflow of a job must not end before its commit, even if another job's commit has already included it.
@@ -93,7 +93,7 @@ class Batches:
         return Continuation(QueueName.COMMIT, self.commit, lambda: prepared.ended) if prepared.run is not None else None
 
     @contextmanager
-    def preparing(self) -> Iterator[None]:
+    def count_preparation(self) -> Iterator[None]:
         """Record that a document of any tenant is in preparation. One flush may then serve it, too."""
         self._in_preparation += 1
         try:
@@ -104,18 +104,18 @@ class Batches:
 
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Commit the job together with the prepared jobs of its tenant."""
-        own = self._forget(tenant, job_id)
+        prepared_job = self._forget_job(tenant, job_id)
         together = _Together(self.runner, self.commitment)
-        writing = [asyncio.create_task(together.write(tenant, job_id, attempt, own.run if own else None))]
+        writing = [asyncio.create_task(together.write(tenant, job_id, attempt, prepared_job.run if prepared_job else None))]
         joined: list[PreparedJob] = []
         try:
-            while len(writing) < MAX_TOGETHER and (others := await self._more(tenant, MAX_TOGETHER - len(writing))):
-                joined += others.values()
+            while len(writing) < MAX_TOGETHER and (job_batch := await self._wait_for_more(tenant, MAX_TOGETHER - len(writing))):
+                joined += job_batch.values()
                 writing += [
-                    asyncio.create_task(together.write(tenant, other, prepared.attempt, prepared.run))
-                    for other, prepared in others.items()
+                    asyncio.create_task(together.write(tenant, other_id, prepared.attempt, prepared.run))
+                    for other_id, prepared in job_batch.items()
                 ]
-            await _all(writing)
+            await _wait_for_all(writing)
         except BaseException:
             for task in writing:
                 task.cancel()
@@ -130,28 +130,28 @@ class Batches:
 
         The names that the documents moved are settled before, so that a visible document is a settled one.
         """
-        flush = _Once(self._flush)
+        flush = _Once(self._flush_vectors)
         documents = list(together.written)
 
-        async def settle(flush: Callable[[], Awaitable[None]] = self._flush) -> None:
-            await self.settlement.settle(tenant, together.versions(), flush)
+        async def settle_names(flush: Callable[[], Awaitable[None]] = self._flush_vectors) -> None:
+            await self.settlement.settle_names(tenant, together.list_versions(), flush)
 
-        def published(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
-            async def step(run: Run) -> None:
+        def publish_item(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
+            async def run_step(run: Run) -> None:
                 run.stage = "flush"
                 await flush()
-                await self.commitment.publish(item, settle)
+                await self.commitment.publish(item, settle_names)
 
-            return self.runner.run_step(item.run, step, together.failed)
+            return self.runner.run_step(item.run, run_step, together.record_failure)
 
         if documents:
-            await settle(flush)
-        await _all([published(item) for item in documents if item.run.version == 1])
+            await settle_names(flush)
+        await _wait_for_all([publish_item(item) for item in documents if item.run.version == 1])
         for item in documents:
             if item.run.version != 1:
-                await published(item)
+                await publish_item(item)
 
-    async def _more(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
+    async def _wait_for_more(self, tenant: TenantId, limit: int) -> dict[str, PreparedJob]:
         """Return other prepared jobs of the tenant. Wait for one until a flush is due. Empty: flush now.
 
         Documents are written while others are still in preparation.
@@ -159,7 +159,7 @@ class Batches:
         if not self.together or caution_here() is not Caution.NONE:
             return {}
         while True:
-            if prepared := self._take(tenant, most):
+            if prepared := self._take_jobs(tenant, limit):
                 return prepared
             # A single document never waits: a flush is delayed only while other documents are in preparation.
             left_s = self._due_in_s() if self._in_preparation or self._prepared else 0.0
@@ -170,13 +170,13 @@ class Batches:
                 async with asyncio.timeout(left_s):
                     await self._changed.wait()
 
-    def _take(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
-        """Remove and return up to ``most`` prepared jobs of the tenant that may be committed with others."""
-        taken = [job_id for job_id, prepared in self._prepared.get(tenant, {}).items() if prepared.joins][:most]
-        jobs = {job_id: self._forget(tenant, job_id) for job_id in taken}
+    def _take_jobs(self, tenant: TenantId, limit: int) -> dict[str, PreparedJob]:
+        """Remove and return up to ``limit`` prepared jobs of the tenant that may be committed with others."""
+        job_ids = [job_id for job_id, prepared in self._prepared.get(tenant, {}).items() if prepared.joins][:limit]
+        jobs = {job_id: self._forget_job(tenant, job_id) for job_id in job_ids}
         return {job_id: job for job_id, job in jobs.items() if job is not None}
 
-    def _forget(self, tenant: TenantId, job_id: str) -> PreparedJob | None:
+    def _forget_job(self, tenant: TenantId, job_id: str) -> PreparedJob | None:
         """Remove a job from the prepared jobs and return it. None if it was not prepared here."""
         prepared = self._prepared.get(tenant, {})
         job = prepared.pop(job_id, None)
@@ -184,22 +184,22 @@ class Batches:
             self._prepared.pop(tenant, None)
         return job
 
-    def _drop(self, run: Run, prepared: PreparedJob) -> None:
+    def _drop_job(self, run: Run, prepared: PreparedJob) -> None:
         """Remove a job whose workflow has ended, unless it was prepared again meanwhile."""
         if self._prepared.get(run.tenant, {}).get(run.job.id) is prepared:
-            self._forget(run.tenant, run.job.id)
+            self._forget_job(run.tenant, run.job.id)
 
     def _due_in_s(self) -> float:
         """Return the seconds until a flush stays within its share of the time."""
         since_s = asyncio.get_running_loop().time() - self._flushed_at
         return min(LONGEST_PAUSE_S, self._flush_s / FLUSH_SHARE) - since_s
 
-    async def _flush(self) -> None:
+    async def _flush_vectors(self) -> None:
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        started_at = loop.time()
         await self.commitment.facts.vectors.flush()
         self._flushed_at = loop.time()
-        self._flush_s = self._flushed_at - begun
+        self._flush_s = self._flushed_at - started_at
 
 
 @dataclass(slots=True)
@@ -215,31 +215,31 @@ class _Together:
     async def write(self, tenant: TenantId, job_id: str, attempt: int, prepared: Run | None) -> None:
         """Write a document. ``prepared``: the run that prepared it in this process."""
         async with self._places:
-            run = prepared.next_part() if prepared else await self.runner.begin(tenant, job_id, attempt, started=True)
+            run = prepared.next_part() if prepared else await self.runner.begin_job(tenant, job_id, attempt, started=True)
             if run is None:
                 return
-            async with self._order.document(run.document_id):
-                await self.runner.run_step(run, self._step, self.failed)
+            async with self._order.document_lock(run.document_id):
+                await self.runner.run_step(run, self._write_version, self.record_failure)
 
-    def versions(self) -> dict[str, int]:
+    def list_versions(self) -> dict[str, int]:
         """Return the version of each document that is written and did not fail."""
         return {item.run.document_id: item.run.version for item in self.written}
 
-    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         self.written = [item for item in self.written if item.run is not run]
-        await self.commitment.failed(run, error, self._order)
+        await self.commitment.record_failure(run, error, self._order)
 
-    async def _step(self, run: Run) -> None:
-        # In two statements: `failed` may replace the list while another document is written.
-        written = await self.commitment.write(run, self._order)
-        self.written.append(written)
+    async def _write_version(self, run: Run) -> None:
+        # In two statements: `record_failure` may replace the list while another document is written.
+        version = await self.commitment.write(run, self._order)
+        self.written.append(version)
 
 
-async def _all(work: Sequence[Awaitable[Any]]) -> None:
+async def _wait_for_all(work: Sequence[Awaitable[Any]]) -> None:
     """Wait until all work has ended, even if one part finds that its lock was lost: the lock must not end before."""
-    for ended in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(ended, BaseException):
-            raise ended
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 @dataclass(slots=True)

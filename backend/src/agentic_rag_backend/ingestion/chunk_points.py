@@ -25,15 +25,15 @@ class PointFields:
     title: str
     metadata: Mapping[str, Any]
 
-    def points(self, prepared: Iterable[PreparedChunk]) -> list[VectorPoint]:
+    def make_points(self, prepared: Iterable[PreparedChunk]) -> list[VectorPoint]:
         """Return the points of chunks and of their questions."""
-        found = []
+        points = []
         for item in prepared:
-            found.append(self.chunk(item))
-            found += self.questions(item.questions.items if item.questions is not None else ())
-        return found
+            points.append(self.make_chunk_fields(item))
+            points += self.make_question_fields(item.questions.items if item.questions is not None else ())
+        return points
 
-    def chunk(self, item: PreparedChunk) -> VectorPoint:
+    def make_chunk_fields(self, item: PreparedChunk) -> VectorPoint:
         """Return the point of a chunk."""
         return VectorPoint(
             id=item.chunk.id,
@@ -47,7 +47,7 @@ class PointFields:
             metadata=self.metadata,
         )
 
-    def questions(self, items: Iterable[PreparedQuestion]) -> list[VectorPoint]:
+    def make_question_fields(self, items: Iterable[PreparedQuestion]) -> list[VectorPoint]:
         """Return the points of questions, without those that the embedder refused.
 
         They are found by their vectors only. Their words are mostly the chunk's own, which BM25 finds in the chunk.

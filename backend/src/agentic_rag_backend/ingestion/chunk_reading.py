@@ -18,12 +18,12 @@ from agentic_rag_backend.errors import ModelInputRefused
 from agentic_rag_backend.ingestion.chunking import agentic, proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
-from agentic_rag_backend.ingestion.chunking.numbering import windows_of
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
-from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
-from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
+from agentic_rag_backend.ingestion.chunking.semantic import find_breakpoints
+from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
+from agentic_rag_backend.ingestion.chunking.sentence_windows import windows_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import RULES
@@ -54,7 +54,7 @@ class ChunkedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ReadingRequest:
     """A document to be read, and the record of results about it. ``waiting``: a request waits for it."""
 
     tenant: TenantId
@@ -63,7 +63,7 @@ class _Asked:
     record: ResultRecord
     waiting: bool
 
-    def chunks(self, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
+    def make_chunks(self, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
         """Return the chunks with these passages."""
         return chunks_from(self.tenant, self.version.document_id, self.version.version, parsed, pieces)
 
@@ -90,7 +90,7 @@ class ChunkReader:
         self._rules = rules
         self._encoder = encoder
         self._model = model
-        self._is_stated = is_stated or _same
+        self._is_stated = is_stated or _is_verbatim
 
     async def read(
         self,
@@ -113,120 +113,126 @@ class ChunkReader:
             ModelUnavailable: the encoder does not answer.
             NotFound: the document was deleted.
         """
-        found = await self._chunked(_Asked(tenant, version, content, record or Unrecorded(), waiting))
-        return replace(found, failures=(*found.parsed.failures, *found.failures))
+        chunked = await self._cut_chunks(_ReadingRequest(tenant, version, content, record or Unrecorded(), waiting))
+        return replace(chunked, failures=(*chunked.parsed.failures, *chunked.failures))
 
-    async def _chunked(self, asked: _Asked) -> ChunkedDocument:
-        strategy = asked.version.options.chunking.strategy
+    async def _cut_chunks(self, request: _ReadingRequest) -> ChunkedDocument:
+        strategy = request.version.options.chunking.strategy
         if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
-            by_rules = asked.version.options.extraction == RULES and not asked.waiting
-            if self._rules is not None and by_rules and len(asked.content) <= SMALL_BYTES:
-                parsed, chunks, extractions = await self._rules.read_with_rules(asked.tenant, asked.version, asked.content)
+            by_rules = request.version.options.extraction == RULES and not request.waiting
+            if self._rules is not None and by_rules and len(request.content) <= SMALL_BYTES:
+                parsed, chunks, extractions = await self._rules.read_with_rules(request.tenant, request.version, request.content)
                 return ChunkedDocument(parsed, chunks, extractions=extractions)
-            parsed, chunks = await self._reader.read(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
+            parsed, chunks = await self._reader.read_version(
+                request.tenant, request.version, request.content, waiting=request.waiting
+            )
             return ChunkedDocument(parsed, chunks)
         model = self._model
         if strategy == AGENTIC and (model is None or not model.model.generative):
-            return await self._fallback(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
-        parsed, units = await self._reader.units(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
+            return await self._fall_back(request, Failure("chunk", NO_MODEL, _needs_model(strategy)))
+        parsed, units = await self._reader.read_units(request.tenant, request.version, request.content, waiting=request.waiting)
         if len(units) > MAX_UNITS:
             reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has more"
-            return await self._fallback(asked, Failure("chunk", "too_long", reason))
+            return await self._fall_back(request, Failure("chunk", "too_long", reason))
         if strategy == PROPOSITION:
-            return await self._proposition(asked, model, parsed, units)
+            return await self._cut_by_propositions(request, model, parsed, units)
         if strategy == AGENTIC and model is not None:
-            return await self._agentic(asked, model, parsed, units)
-        return await self._semantic(asked, parsed, units)
+            return await self._cut_by_model(request, model, parsed, units)
+        return await self._cut_by_meaning(request, parsed, units)
 
-    async def _semantic(self, asked: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
-        options = asked.version.options.chunking
-        recipe = await asyncio.to_thread(_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
-        starts: list[int] | None = (await asked.record.known([recipe])).get(recipe)
+    async def _cut_by_meaning(self, request: _ReadingRequest, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
+        options = request.version.options.chunking
+        recipe = await asyncio.to_thread(_hash_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
+        starts: list[int] | None = (await request.record.known([recipe])).get(recipe)
         if starts is None:
             try:
-                vectors = await self._embed(parsed.text, units)
+                vectors = await self._embed_units(parsed.text, units)
             except ModelInputRefused as error:
-                return await self._fallback(asked, Failure("chunk", error.code, error.message))
-            starts = await asyncio.to_thread(breakpoints, vectors, units, options)
-            await asked.record.keep(recipe, starts, Usage())
-        return ChunkedDocument(parsed, await asyncio.to_thread(asked.chunks, parsed, pieces_of(starts, units, options)))
+                return await self._fall_back(request, Failure("chunk", error.code, error.message))
+            starts = await asyncio.to_thread(find_breakpoints, vectors, units, options)
+            await request.record.keep(recipe, starts, Usage())
+        return ChunkedDocument(parsed, await asyncio.to_thread(request.make_chunks, parsed, pieces_of(starts, units, options)))
 
-    async def _embed(self, text: str, units: Sequence[Piece]) -> Vectors:
+    async def _embed_units(self, text: str, units: Sequence[Piece]) -> Vectors:
         groups = [units[start : start + _BATCH] for start in range(0, len(units), _BATCH)]
         return np.concatenate([await self._encoder.embed([text[unit.start : unit.end] for unit in group]) for group in groups])
 
-    async def _agentic(
-        self, asked: _Asked, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
+    async def _cut_by_model(
+        self, request: _ReadingRequest, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         windows = windows_of(parsed.text, units)
-        advice = await _advice(asked, model, [agentic.inquiry(parsed.text, units, window) for window in windows])
-        usage = await asked.record.spent()
-        failure = _failure(advice)
-        if failure is not None and all(each.value is None for each in advice):
-            return replace(await self._fallback(asked, failure), usage=usage)
-        read = list(zip(windows, [each.value for each in advice], strict=True))
-        found = agentic.pieces(parsed.text, units, read, asked.version.options.chunking)
-        chunks = await asyncio.to_thread(asked.chunks, parsed, found)
+        advice = await _ask_model(request, model, [agentic.make_inquiry(parsed.text, units, window) for window in windows])
+        usage = await request.record.spent()
+        failure = _describe_failure(advice)
+        if failure is not None and all(item.value is None for item in advice):
+            return replace(await self._fall_back(request, failure), usage=usage)
+        window_advice = list(zip(windows, [item.value for item in advice], strict=True))
+        pieces = agentic.cut_pieces(parsed.text, units, window_advice, request.version.options.chunking)
+        chunks = await asyncio.to_thread(request.make_chunks, parsed, pieces)
         if failure is not None:
             failure = replace(failure, message=f"{failure.message}; these parts were cut by size, between sentences")
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), usage)
 
-    async def _proposition(
-        self, asked: _Asked, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
+    async def _cut_by_propositions(
+        self, request: _ReadingRequest, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
-        text, title, options = parsed.text, asked.version.title, asked.version.options.chunking
+        text, title, options = parsed.text, request.version.title, request.version.options.chunking
         windows = windows_of(text, units, tokens=proposition.WINDOW_TOKENS)
-        inquiries = [proposition.inquiry(title, text, units, window) for window in windows]
+        inquiries = [proposition.make_inquiry(title, text, units, window) for window in windows]
         advice = [Advice(None, NO_MODEL)] * len(windows)
         if model is not None:
-            advice = await _advice(asked, model, inquiries)
-        read = list(zip(windows, [each.value for each in advice], strict=True))
+            advice = await _ask_model(request, model, inquiries)
+        window_advice = list(zip(windows, [item.value for item in advice], strict=True))
 
-        def made() -> list[Chunk]:
-            stated = proposition.statements_of(title, text, units, read, self._is_stated)
-            return asked.chunks(parsed, proposition.pieces(text, units, stated, options))
+        def make_chunks() -> list[Chunk]:
+            statements = proposition.statements_of(title, text, units, window_advice, self._is_stated)
+            return request.make_chunks(parsed, proposition.cut_pieces(text, units, statements, options))
 
-        chunks = await asyncio.to_thread(made)
-        failure = _failure(advice)
+        chunks = await asyncio.to_thread(make_chunks)
+        failure = _describe_failure(advice)
         if failure is not None:
             reason = _needs_model(PROPOSITION) if failure.code == NO_MODEL else failure.message
             failure = replace(failure, message=f"{reason}; these parts are found by their sentences")
-        return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), await asked.record.spent())
+        return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), await request.record.spent())
 
-    async def _fallback(self, asked: _Asked, failure: Failure) -> ChunkedDocument:
+    async def _fall_back(self, request: _ReadingRequest, failure: Failure) -> ChunkedDocument:
         """Return the document as `FALLBACK` cuts it, with the reason."""
-        version, options = asked.version, asked.version.options
-        other = replace(version, options=replace(options, chunking=replace(options.chunking, strategy=FALLBACK)))
-        parsed, chunks = await self._reader.read(asked.tenant, other, asked.content, waiting=asked.waiting)
-        said = replace(failure, message=f"{failure.message}; the document was cut by {FALLBACK!r} instead")
-        return ChunkedDocument(parsed, chunks, (said,))
+        version, options = request.version, request.version.options
+        fallback_version = replace(version, options=replace(options, chunking=replace(options.chunking, strategy=FALLBACK)))
+        parsed, chunks = await self._reader.read_version(
+            request.tenant, fallback_version, request.content, waiting=request.waiting
+        )
+        reported = replace(failure, message=f"{failure.message}; the document was cut by {FALLBACK!r} instead")
+        return ChunkedDocument(parsed, chunks, (reported,))
 
 
-async def _advice(asked: _Asked, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
+async def _ask_model(request: _ReadingRequest, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
     """Return the model's advice, within the smaller limits of a preview if a request waits."""
-    if not asked.waiting:
-        return await model.ask(inquiries, asked.record)
-    return await model.ask(inquiries, asked.record, max_tokens=PREVIEW_TOKENS, within_s=PREVIEW_WITHIN_S)
+    if not request.waiting:
+        return await model.ask(inquiries, request.record)
+    return await model.ask(inquiries, request.record, max_tokens=PREVIEW_TOKENS, within_s=PREVIEW_WITHIN_S)
 
 
 def _needs_model(strategy: str) -> str:
     return f"{strategy} chunking needs a language model (LLM=openai); none is configured"
 
 
-def _failure(advice: Sequence[Advice]) -> Failure | None:
+def _describe_failure(advice: Sequence[Advice]) -> Failure | None:
     """Return the failure of a document of which the model did not process every part."""
-    reasons = Counter(each.failure for each in advice if each.value is None)
+    reasons = Counter(item.failure for item in advice if item.value is None)
     if not reasons:
         return None
-    listed = ", ".join(f"{code} ({count})" for code, count in sorted(reasons.items()))
-    message = f"the language model gave no usable reply for {reasons.total()} of {len(advice)} parts of the document: {listed}"
+    counts_text = ", ".join(f"{code} ({count})" for code, count in sorted(reasons.items()))
+    message = (
+        f"the language model gave no usable reply for {reasons.total()} of {len(advice)} parts of the document: {counts_text}"
+    )
     return Failure("chunk", next(iter(reasons)), message)
 
 
-def _same(statement: str, source: str, title: str) -> bool:
+def _is_verbatim(statement: str, source: str, title: str) -> bool:
     """Return whether a statement is in its source, word for word: the check without another one."""
     return statement in " ".join(source.split())
 
 
-def _recipe(*parts: object) -> str:
+def _hash_recipe(*parts: object) -> str:
     return hashlib.sha256("\x1f".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()

@@ -17,15 +17,15 @@ from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded
+from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded_error
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
-from agentic_rag_backend.jobs.runner import START, Run, Stopped
+from agentic_rag_backend.jobs.runner import START, JobStopped, Run
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
-    Ending,
+    JobEnding,
     Outbox,
     ParsedVersion,
     QuestionCatalogue,
@@ -70,7 +70,7 @@ class Order:
     facts: asyncio.Lock = field(default_factory=asyncio.Lock)
     _documents: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    def document(self, document_id: str) -> asyncio.Lock:
+    def document_lock(self, document_id: str) -> asyncio.Lock:
         """Return the lock between versions of one document. Acquire it before the other locks."""
         return self._documents.setdefault(document_id, asyncio.Lock())
 
@@ -107,69 +107,69 @@ class Commitment:
             ready = await self.documents.ready(run.tenant, run.document_id, run.version)
             document = ready.document
             if document.latest_version != run.version:
-                raise superseded(run)
-            attaches = await self._attaches(run, ready.version)
+                raise superseded_error(run)
+            attaches = await self._has_attachments(run, ready.version)
             if document.current_version >= run.version:
-                result = {"chunks": document.chunk_count, **_reported(ready.version, (), document.failures)}
+                result = {"chunks": document.chunk_count, **_report_failures(ready.version, (), document.failures)}
                 return WrittenVersion(run, document.failures, result, published=True, attaches=attaches)
             if again:
                 async with order.graph, order.facts:
                     await self._take_back(run.tenant, document, run.version)
-            written = await self._write(run, ready, order)
-            written.attaches = attaches
-            return written
+            version = await self._write_version(run, ready, order)
+            version.attaches = attaches
+            return version
         except NotFound:
-            raise superseded(run) from None
+            raise superseded_error(run) from None
 
-    async def publish(self, written: WrittenVersion, settle: Callable[[], Awaitable[None]]) -> None:
+    async def publish(self, version: WrittenVersion, settle: Callable[[], Awaitable[None]]) -> None:
         """Make a version with flushed vectors visible, remove superseded versions, and finish the job.
 
         Args:
             settle: called after the removal of superseded versions, before the job ends.
         """
-        run = written.run
-        chunks = written.result["chunks"]
+        run = version.run
+        chunks = version.result["chunks"]
         # Without older versions to remove and attachments to take, the job ends with the publication.
-        first, at_once = run.version == 1, run.version == 1 and not written.attaches
+        is_first, at_once = run.version == 1, run.version == 1 and not version.attaches
         if at_once and chunks <= FEW_CHUNKS:
             # The job ends before anybody could read its progress. `publish` records the end and checks for cancellation.
             run.stage = "publish"
         else:
-            await run.progress("publish", chunks, chunks, at_once=True)
+            await run.report_progress("publish", chunks, chunks, at_once=True)
         await confirm_lock()
-        ending = Ending(
+        ending = JobEnding(
             job_id=run.job.id,
-            state=JobState.PARTIAL if written.failures else JobState.SUCCEEDED,
-            result={"document_id": run.document_id, "version": run.version, **written.result},
+            state=JobState.PARTIAL if version.failures else JobState.SUCCEEDED,
+            result={"document_id": run.document_id, "version": run.version, **version.result},
             progress=("publish", chunks, chunks),
         )
-        if not written.published and not await self.documents.publish(
+        if not version.published and not await self.documents.publish(
             run.tenant,
             run.document_id,
             run.version,
-            failures=written.failures,
+            failures=version.failures,
             fence=current_fence(),
             ending=ending if at_once else None,
-            keep_original=self.keep_originals or written.attaches,
+            keep_original=self.keep_originals or version.attaches,
         ):
-            await run.check_cancelled()
-            raise superseded(run)
+            await run.check_cancellation()
+            raise superseded_error(run)
         if not self.keep_originals:
             self.recorded()
-        ended, written.published = at_once and not written.published, True
-        if not first:
+        is_finished, version.published = at_once and not version.published, True
+        if not is_first:
             run.stage = "supersede"
             # A document that was deleted since: its deletion removes everything.
             with suppress(NotFound):
                 await self._forget_older(run.tenant, run.document_id, run.version)
             await settle()
-        if written.attaches:
+        if version.attaches:
             await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
             await self.enqueue_attach(run)
-        elif not ended:
+        elif not is_finished:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
-    async def _attaches(self, run: Run, version: DocumentVersion) -> bool:
+    async def _has_attachments(self, run: Run, version: DocumentVersion) -> bool:
         """Return whether the version has attachments for documents, or an older one had.
 
         The original of a version that is made from the text of an older one is gone. Its attachments stay as they are.
@@ -182,7 +182,7 @@ class Commitment:
             return False
         return bool((await self.documents.documents(run.tenant, limit=1, parent_id=run.document_id)).items)
 
-    async def failed(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped, order: Order | None = None) -> None:
         """Record the error with the document, and remove what was written for the version, which will not become visible.
 
         Computed results stay recorded. If a store does not answer now, the outbox relay cleans it later.
@@ -191,17 +191,17 @@ class Commitment:
         order = order or Order()
         try:
             async with order.graph, order.facts:
-                await self._settle(run.tenant, run.document_id, run.version)
+                await self._remove_invisible(run.tenant, run.document_id, run.version)
         except AgenticRagError as problem:
             _log.warning("version_left", document=run.document_id, version=run.version, reason=problem.message)
             await self.outbox.add(run.tenant, Topic.LEFTOVERS, f"{run.document_id}@{run.version}")
 
     async def sweep(self, tenant: TenantId, subject: str) -> None:
-        """Finish the cleanup that `failed` could not do. ``subject`` is ``document_id@version``."""
+        """Finish the cleanup that `record_failure` could not do. ``subject`` is ``document_id@version``."""
         document_id, _, version = subject.rpartition("@")
-        await self._settle(tenant, document_id, int(version))
+        await self._remove_invisible(tenant, document_id, int(version))
 
-    async def _settle(self, tenant: TenantId, document_id: str, version: int) -> None:
+    async def _remove_invisible(self, tenant: TenantId, document_id: str, version: int) -> None:
         """Remove the data of a version that is not visible. If it is visible, remove the versions that it superseded."""
         try:
             document = await self.documents.document(tenant, document_id)
@@ -214,19 +214,19 @@ class Commitment:
 
     async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
         await confirm_lock()
-        shown = await self._shown_points(tenant, document.id) if document.current_version else []
+        visible_points = await self._shown_points(tenant, document.id) if document.current_version else []
         vectors = self.facts.vectors
-        await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
-        await self.facts.remove(tenant, document.id, up_to_version=version, above=document.current_version)
-        if shown:  # chunks of both versions may carry the newer version's title and metadata
+        await vectors.delete_document(tenant, document.id, up_to_version=version, keep=visible_points)
+        await self.facts.remove_knowledge(tenant, document.id, up_to_version=version, above=document.current_version)
+        if visible_points:  # chunks of both versions may carry the newer version's title and metadata
             await vectors.update_metadata(
                 tenant, document.id, document.metadata, title=document.title, key=document.key, up_to_version=version
             )
         await self.documents.record_repair(tenant, document.id, knowledge=False)
 
-    async def _write(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
+    async def _write_version(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
         document, version, prepared = ready.document, ready.version, ready.prepared
-        await run.progress("graph", 0, len(prepared))
+        await run.report_progress("graph", 0, len(prepared))
         ontology = await self.tenants.ontology(run.tenant) if version.metadata else None
         extractions = with_fields([item.extraction for item in prepared], version.metadata, ontology)
         async with order.graph:
@@ -234,17 +234,17 @@ class Commitment:
             await confirm_lock()
             await self.facts.graph.write_document(run.tenant, knowledge)
             if self.facts.names is not None:
-                await self.facts.names.record(run.tenant, knowledge.unsettled)
-        version = await self._warn(run, version, knowledge.warnings)
-        await run.progress("vectors", 0, len(prepared))
+                await self.facts.names.record_names(run.tenant, knowledge.unsettled)
+        version = await self._add_warnings(run, version, knowledge.warnings)
+        await run.report_progress("vectors", 0, len(prepared))
         await confirm_lock()
         fields = points_of(document, version)
         for start in range(0, len(prepared), _PAGE):
-            points = fields.points(prepared[start : start + _PAGE])
+            points = fields.make_points(prepared[start : start + _PAGE])
             await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points)
         async with order.facts:
             await confirm_lock()
-            nodes = await self.facts.write(run.tenant, knowledge)
+            nodes = await self.facts.write_points(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         rejected = sum(item.extraction.rejected for item in prepared)
         result = {
@@ -255,19 +255,19 @@ class Commitment:
             "mentions": len(knowledge.mentions),
             "nodes": nodes,
             "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
-            **_reported(version, knowledge.warnings, failures),
+            **_report_failures(version, knowledge.warnings, failures),
             **({"rejected": rejected} if rejected else {}),
             **(calls_and_tokens(ready.usage) if ready.usage.calls else {}),
         }
         return WrittenVersion(run, failures, result)
 
-    async def _warn(self, run: Run, version: DocumentVersion, warnings: Sequence[str]) -> DocumentVersion:
+    async def _add_warnings(self, run: Run, version: DocumentVersion, warnings: Sequence[str]) -> DocumentVersion:
         """Add warnings to the metadata of a version, unless its owner uses their key or the metadata has no room."""
-        known = version.metadata.get(WARNINGS, [])
-        if WARNINGS in version.submitted_metadata or set(warnings) <= set(known):
+        earlier = version.metadata.get(WARNINGS, [])
+        if WARNINGS in version.submitted_metadata or set(warnings) <= set(earlier):
             return version
-        shown = list_warnings([*warnings, *(warning for warning in known if warning not in warnings)])
-        metadata = {**version.metadata, WARNINGS: shown}
+        listed_warnings = list_warnings([*warnings, *(warning for warning in earlier if warning not in warnings)])
+        metadata = {**version.metadata, WARNINGS: listed_warnings}
         if size_of(metadata) > MAX_METADATA_BYTES or len(metadata) > MAX_KEYS:
             return version
         owner = (run.tenant, run.document_id, run.version)
@@ -277,25 +277,25 @@ class Commitment:
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
         await confirm_lock()
-        shown = await self._shown_points(tenant, document_id)
-        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
-        await self.facts.remove(tenant, document_id, up_to_version=current - 1)
+        visible_points = await self._shown_points(tenant, document_id)
+        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=visible_points)
+        await self.facts.remove_knowledge(tenant, document_id, up_to_version=current - 1)
         for key in await self.documents.drop_versions(tenant, document_id, below=current):
             await self.blobs.delete(tenant, key)
 
     async def _shown_points(self, tenant: TenantId, document_id: str) -> list[str]:
         """Return the ids of the visible version's points: of its chunks and of their questions."""
-        found = (await self.questions.embedded(tenant, [document_id])).get(document_id, [])
+        questions = (await self.questions.embedded(tenant, [document_id])).get(document_id, [])
         cursor: str | None = None
         while True:
             page = await self.documents.chunks(tenant, document_id, limit=_PAGE, cursor=cursor)
-            found.extend(item.chunk.id for item in page.items)
+            questions.extend(item.chunk.id for item in page.items)
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return questions
 
 
-def _reported(version: DocumentVersion, warnings: Sequence[str], failures: Sequence[Failure]) -> dict[str, Any]:
+def _report_failures(version: DocumentVersion, warnings: Sequence[str], failures: Sequence[Failure]) -> dict[str, Any]:
     """Return the members of a job's result about failures, with the first reasons, and ``warnings`` and those of the parser.
 
     A version keeps the warnings of its commit only if its metadata have room for them. The job's result always has them.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
+from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.errors import (
     AgenticRagError,
     ModelInputRefused,
@@ -69,7 +69,7 @@ class Computation:
         """The extractor of the method."""
         return self.extraction.extractor(self.method, self.record, self.origin)
 
-    def of(
+    def make_computation(
         self,
         method: str,
         ontology: Ontology | None,
@@ -82,7 +82,7 @@ class Computation:
         methods = self.extraction.under(ontology)
         return replace(self, extraction=methods, method=method, record=record or Unrecorded(), origin=origin, code=code)
 
-    def recipe(self, title: str, chunk: Chunk) -> str:
+    def make_recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""
         return recipe_of(self.embedder.fingerprint, self.extractor.version, title, chunk)
 
@@ -92,8 +92,8 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
         """
-        wanted = {chunk.id: recipe for chunk, recipe in zip(chunks, recipes, strict=True)}
-        return (await self.complete(title, chunks, wanted, held=frozenset())).prepared
+        recipe_of_chunk = {chunk.id: recipe for chunk, recipe in zip(chunks, recipes, strict=True)}
+        return (await self.complete(title, chunks, recipe_of_chunk, held=frozenset())).prepared
 
     async def complete(
         self,
@@ -114,21 +114,25 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
         """
-        missing = [chunk for chunk in group if chunk.id not in held]
-        read = group if self.extractor is self.extraction.rules else missing
-        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
+        lacking = [chunk for chunk in group if chunk.id not in held]
+        chunks_to_extract = group if self.extractor is self.extraction.rules else lacking
+        embedding = asyncio.ensure_future(self._embed_passages([passage_text(title, chunk) for chunk in lacking]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
-            found = with_code(by_rules, group, title, self.code) if by_rules is not None else await self.extract(title, read)
-            extractions = {each.chunk_id: each for each in found}
+            extracted_chunks = (
+                with_code(by_rules, group, title, self.code)
+                if by_rules is not None
+                else await self.extract(title, chunks_to_extract)
+            )
+            extractions = {extraction.chunk_id: extraction for extraction in extracted_chunks}
             vectors = await embedding
         finally:
             embedding.cancel()
         prepared = [
-            _prepared(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
-            for chunk, vector in zip(missing, vectors, strict=True)
+            _prepare_chunk(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
+            for chunk, vector in zip(lacking, vectors, strict=True)
         ]
-        return Completed(prepared, [each for each in extractions.values() if each.failure is None])
+        return Completed(prepared, [extraction for extraction in extractions.values() if extraction.failure is None])
 
     async def embed(self, passages: Sequence[str]) -> list[Embedded]:
         """Return the vector of each passage, or the embedder's reason for refusing it.
@@ -136,9 +140,9 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder does not answer, or refuses everything.
         """
-        return await self._embed(passages)
+        return await self._embed_passages(passages)
 
-    async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
+    async def _embed_passages(self, passages: Sequence[str]) -> list[Embedded]:
         if not passages:
             return []
         try:
@@ -151,14 +155,14 @@ class Computation:
         """Embed a ``refused`` group in halves, recursively, until each refused passage is isolated."""
         if len(passages) == 1:
             return [refused]
-        found: list[Embedded] = []
+        vectors: list[Embedded] = []
         middle = len(passages) // 2
         for half in (passages[:middle], passages[middle:]):
             try:
-                found.extend(await self.embedder.embed(half))  # an array is added to a list, not appended, by +=
+                vectors.extend(await self.embedder.embed(half))  # an array is added to a list, not appended, by +=
             except ModelInputRefused as again:
-                found += await self._embed_halves(half, again)
-        return found
+                vectors += await self._embed_halves(half, again)
+        return vectors
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Return the extractions of the chunks. After an error, extract each chunk separately, so that only one fails."""
@@ -177,8 +181,8 @@ class Computation:
         if len(chunks) > 1:
             return [extraction for chunk in chunks for extraction in await self.extract(title, [chunk])]
         (chunk,) = chunks
-        known = isinstance(problem, AgenticRagError)
-        _log.error("extraction_failed", document=chunk.document_id, chunk=chunk.id, exc_info=None if known else problem)
+        is_ours = isinstance(problem, AgenticRagError)
+        _log.error("extraction_failed", document=chunk.document_id, chunk=chunk.id, exc_info=None if is_ours else problem)
         code, message = "extraction_failed", f"unexpected {type(problem).__name__}"
         if isinstance(problem, AgenticRagError):
             code, message = problem.code, problem.message
@@ -191,7 +195,7 @@ def recipe_of(embedder: str, extractor: str, title: str, chunk: Chunk) -> str:
     return hashlib.sha256("\x1f".join((embedder, extractor, *made_from)).encode()).hexdigest()
 
 
-def _prepared(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:
+def _prepare_chunk(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:
     if isinstance(vector, ModelInputRefused):
         refused = Failure("embed", vector.code, vector.message, chunk.id)
         return PreparedChunk(chunk, None, extraction, recipe=recipe, failure=refused)

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
-from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
@@ -29,16 +29,16 @@ class Deletion:
 
     async def run(self, run: Run) -> None:
         """Remove vectors, knowledge, originals and rows, check that no data is left, and finish with the receipt."""
-        tenant, document_id, last = run.tenant, run.document_id, run.version
+        tenant, document_id, last_version = run.tenant, run.document_id, run.version
         run.stage = "inventory"
         await confirm_lock()
         # Counted before any removal: the receipt then also includes the removals of a process that was killed.
-        removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._inventory(run))
+        removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._count_items(run))
         run.stage = "vectors"
-        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=last)
+        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=last_version)
         run.stage = "graph"
         await confirm_lock()
-        await self.facts.remove(tenant, document_id, up_to_version=last)
+        await self.facts.remove_knowledge(tenant, document_id, up_to_version=last_version)
         run.stage = "tree"
         await confirm_lock()
         await self.tree.scrub(tenant, document_id)
@@ -48,13 +48,13 @@ class Deletion:
         await self.facts.vectors.flush()
         # Originals are removed before the rows that name them. Otherwise an interruption would leave them for ever.
         run.stage = "originals"
-        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
+        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last_version)
         for key in keys:
             await self.blobs.delete(tenant, key)
         run.stage = "rows"
-        await self.documents.purge(tenant, document_id, up_to_version=last)
+        await self.documents.purge(tenant, document_id, up_to_version=last_version)
         run.stage = "check"
-        leftovers = await self._leftovers(run, keys)
+        leftovers = await self._count_leftovers(run, keys)
         if any(leftovers.values()):
             raise Unfinished(f"the deletion left data of document {document_id!r}: {dict(leftovers)}")
         receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
@@ -62,11 +62,11 @@ class Deletion:
             receipt["attachments"] = run.job.arguments["attachments"]
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
 
-    async def _inventory(self, run: Run) -> Mapping[str, Any]:
+    async def _count_items(self, run: Run) -> Mapping[str, Any]:
         """Count the items of the document that each store holds and will remove."""
-        tenant, document_id, last = run.tenant, run.document_id, run.version
-        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
-        knowledge = await self.facts.inventory(tenant, document_id, up_to_version=last)
+        tenant, document_id, last_version = run.tenant, run.document_id, run.version
+        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last_version)
+        knowledge = await self.facts.count_knowledge(tenant, document_id, up_to_version=last_version)
         return {
             "vectors": await self.facts.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             **asdict(knowledge),
@@ -76,7 +76,7 @@ class Deletion:
             "rows": dict(await self.documents.remains(tenant, document_id)),
         }
 
-    async def _leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
+    async def _count_leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
         """Count the items of the document that remain in each store."""
         tenant, document_id = run.tenant, run.document_id
         graph = self.facts.graph

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import FORMATS
+from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.computation import Computation
@@ -46,10 +46,10 @@ class ChunkExtractions:
 
     async def document_of(self, tenant: TenantId, chunk_id: str) -> str:
         """Return the document of a chunk. Raises `NotFound` if no visible version has the chunk."""
-        found = await self.documents.hydrate(require_tenant(tenant), [chunk_id])
-        if chunk_id not in found:
-            raise _unknown(chunk_id)
-        return found[chunk_id].chunk.document_id
+        chunks = await self.documents.hydrate(require_tenant(tenant), [chunk_id])
+        if chunk_id not in chunks:
+            raise _refuse_unknown_chunk(chunk_id)
+        return chunks[chunk_id].chunk.document_id
 
     async def of_chunk(self, tenant: TenantId, chunk_id: str, method: str | None = None) -> ChunkExtraction:
         """Return the knowledge that an extraction of the chunk finds now.
@@ -70,35 +70,37 @@ class ChunkExtractions:
             used = checked_method(method, self.computation.extraction)
         ontology = await self.tenants.ontology(tenant)
         record = VersionRecord(self.results, tenant, document_id, version.version)
-        group = await self._group(tenant, document_id, chunk_id)
+        group = await self._read_group(tenant, document_id, chunk_id)
         if used != RULES:  # the model is asked about this chunk only
             group = [chunk for chunk in group if chunk.id == chunk_id]
-        code = await self._code(tenant, version)
+        code = await self._read_code_relations(tenant, version)
         origin = Origin(tenant, document_id, document_date("", document.metadata))
-        computation = self.computation.of(used, ontology, record, origin=origin, code=code)
+        computation = self.computation.make_computation(used, ontology, record, origin=origin, code=code)
         extractions = await computation.extract(version.title, group)
-        named = with_fields(extractions, document.metadata, ontology)
-        return ChunkExtraction(document_id, used, next(each for each in named if each.chunk_id == chunk_id))
+        with_names = with_fields(extractions, document.metadata, ontology)
+        return ChunkExtraction(
+            document_id, used, next(extraction for extraction in with_names if extraction.chunk_id == chunk_id)
+        )
 
-    async def _code(self, tenant: TenantId, version: DocumentVersion) -> Sequence[CodeRelation]:
+    async def _read_code_relations(self, tenant: TenantId, version: DocumentVersion) -> Sequence[CodeRelation]:
         """Return the relations of a file of source code, whose text is the file."""
         if FORMATS[version.media_type].language is None:
             return ()
-        parsed, _ = await self.reader.read(tenant, version, version.text, waiting=True)
+        parsed, _ = await self.reader.read_version(tenant, version, version.text, waiting=True)
         return parsed.code
 
-    async def _group(self, tenant: TenantId, document_id: str, chunk_id: str) -> list[Chunk]:
+    async def _read_group(self, tenant: TenantId, document_id: str, chunk_id: str) -> list[Chunk]:
         """Return the chunks that are extracted together with a chunk."""
         order = (await self.documents.visible_chunk_ids(tenant, [document_id])).get(document_id, ())
         if chunk_id not in order:
-            raise _unknown(chunk_id)
-        first = order.index(chunk_id) // GROUP_SIZE * GROUP_SIZE
-        group = order[first : first + GROUP_SIZE]
-        shown = await self.documents.hydrate(tenant, group)
-        if chunk_id not in shown:
-            raise _unknown(chunk_id)
-        return [shown[each].chunk for each in group if each in shown]
+            raise _refuse_unknown_chunk(chunk_id)
+        start = order.index(chunk_id) // GROUP_SIZE * GROUP_SIZE
+        group = order[start : start + GROUP_SIZE]
+        chunks = await self.documents.hydrate(tenant, group)
+        if chunk_id not in chunks:
+            raise _refuse_unknown_chunk(chunk_id)
+        return [chunks[member_id].chunk for member_id in group if member_id in chunks]
 
 
-def _unknown(chunk_id: str) -> NotFound:
+def _refuse_unknown_chunk(chunk_id: str) -> NotFound:
     return NotFound(f"chunk {chunk_id[:64]!r} does not exist")

@@ -9,7 +9,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import VectorStore
 
 
-async def mirror(documents: DocumentCatalogue, vectors: VectorStore, tenant: TenantId, document_id: str) -> None:
+async def mirror_labels(documents: DocumentCatalogue, vectors: VectorStore, tenant: TenantId, document_id: str) -> None:
     """Copy title and metadata to the vectors until the copy equals the catalogue.
 
     Two writers may copy in another order than they wrote. The last one then reads the result of both. A version in processing

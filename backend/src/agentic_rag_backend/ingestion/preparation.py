@@ -10,17 +10,17 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.limits import storable
-from agentic_rag_backend.domain.metadata import beside
+from agentic_rag_backend.domain.metadata import merge_file_fields
 from agentic_rag_backend.domain.ontology import Ontology
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Completed, Computation
-from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
-from agentic_rag_backend.jobs.runner import CANCELLED, Run, Step, Stopped
+from agentic_rag_backend.jobs.runner import CANCELLED, JobStopped, Run, Step
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
@@ -54,17 +54,17 @@ _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
 
 
-def superseded(run: Run) -> Stopped:
+def superseded_error(run: Run) -> JobStopped:
     """Return the exception that ends the job of a superseded version."""
-    return Stopped("superseded", f"version {run.version} was replaced by a newer version, or its document was deleted")
+    return JobStopped("superseded", f"version {run.version} was replaced by a newer version, or its document was deleted")
 
 
-async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | Stopped) -> None:
+async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | JobStopped) -> None:
     """Record with the document why its version will not be visible."""
     state = DocumentState.FAILED
     if isinstance(error, UnreadableDocument | UnsupportedMediaType):
         state = DocumentState.UNREADABLE
-    elif isinstance(error, Stopped) and error.code == CANCELLED:
+    elif isinstance(error, JobStopped) and error.code == CANCELLED:
         state = DocumentState.CANCELLED
     await documents.fail(
         run.tenant,
@@ -126,46 +126,46 @@ class Preparation:
     group_size: int = 64
     _turns: WeakValueDictionary[tuple[TenantId, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    def step(self, begun: BegunJob | None, hand_on: Callable[[Run, bool], None]) -> Step:
+    def make_step(self, begun_job: BegunJob | None, hand_on: Callable[[Run, bool], None]) -> Step:
         """Return the step that prepares a job's version. Results recorded for any version of the document are reused.
 
         Args:
-            begun: what the first try of the step need not read.
+            begun_job: what the first try of the step need not read.
             hand_on: called with the prepared job, and whether a workflow of its own commits it.
         """
-        first = [begun]
+        waiting_jobs = [begun_job]
 
         async def run(run: Run) -> None:
-            enqueued = await run.until_cancelled(self._run(run, first.pop() if first else None))
+            enqueued = await run.run_until_cancellation(self._run_job(run, waiting_jobs.pop() if waiting_jobs else None))
             hand_on(run, enqueued)
 
         return run
 
-    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         """Record the error with the document. Computed results stay recorded."""
         await fail_version(self.documents, run, error)
 
-    async def _run(self, run: Run, begun: BegunJob | None) -> bool:
+    async def _run_job(self, run: Run, begun_job: BegunJob | None) -> bool:
         """Prepare the job's version. Return whether the commit of the job was enqueued."""
         try:
-            if begun is None:
+            if begun_job is None:
                 version = await self.documents.begin_processing(run.tenant, run.document_id, run.version)
-                begun = BegunJob(run.job, version, await self.tenants.ontology(run.tenant))
-            if begun.version is None:
-                raise superseded(run)
-            return await self._prepare(run, begun.version, begun.ontology)
+                begun_job = BegunJob(run.job, version, await self.tenants.ontology(run.tenant))
+            if begun_job.version is None:
+                raise superseded_error(run)
+            return await self._prepare_version(run, begun_job.version, begun_job.ontology)
         except NotFound:
-            raise superseded(run) from None
+            raise superseded_error(run) from None
 
-    async def _prepare(self, run: Run, version: DocumentVersion, ontology: Ontology | None) -> bool:
-        await run.progress("parse", 0, 0)
+    async def _prepare_version(self, run: Run, version: DocumentVersion, ontology: Ontology | None) -> bool:
+        await run.report_progress("parse", 0, 0)
         # Without an original, use the text that an earlier version was parsed to.
-        content = await self._original(run, version) if version.blob_key else version.text
-        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause)
+        content = await self._read_original(run, version) if version.blob_key else version.text
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause_attempts)
         document = await self.reader.read(run.tenant, version, content, record=record)
         parsed, chunks = document.parsed, document.chunks
         del content
-        metadata = _metadata(parsed, version)
+        metadata = _merge_metadata(parsed, version)
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         origin = Origin(run.tenant, run.document_id, document_date("", metadata))
@@ -173,7 +173,9 @@ class Preparation:
             run=run,
             version=version,
             chunks=chunks,
-            computation=self.computation.of(version.options.extraction, ontology, record, origin=origin, code=parsed.code),
+            computation=self.computation.make_computation(
+                version.options.extraction, ontology, record, origin=origin, code=parsed.code
+            ),
             asking=self.questioner.asking(version.options.questions),
             by_rules=document.extractions if len(chunks) <= self.group_size else None,
             failures=document.failures,
@@ -188,73 +190,75 @@ class Preparation:
     async def _prepare_chunks(self, work: _Work) -> None:
         run, chunks = work.run, work.chunks
         if work.known or work.costs_money or len(chunks) > self.group_size:
-            await self._save_parsed(work)
-        await run.progress("chunk", 0, 0)
+            await self._save_text(work)
+        await run.report_progress("chunk", 0, 0)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
-            async with self._turn(run):
+            async with self._turn_lock(run):
                 await self._prepare_page(work, start)
         if not chunks:
-            await self._save(work, (), last=True)
+            await self._save_chunks(work, (), is_last=True)
 
-    async def _save_parsed(self, work: _Work) -> None:
+    async def _save_text(self, work: _Work) -> None:
         """Record the text, unless it is recorded already. The text of a small document is recorded with its chunks."""
         if work.parsed is not None:
             parsed, work.parsed = work.parsed, None
             await self.documents.save_parsed(work.run.tenant, work.run.document_id, work.run.version, parsed)
 
-    def _turn(self, run: Run) -> asyncio.Lock:
+    def _turn_lock(self, run: Run) -> asyncio.Lock:
         return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
 
     async def _prepare_page(self, work: _Work, start: int) -> None:
         run, title, asking = work.run, work.version.title, work.asking
         page = work.chunks[start : start + self.group_size * _PAGE_GROUPS]
-        recipes = {chunk.id: work.computation.recipe(title, chunk) for chunk in page}
-        held = await self._on_record(run, page, recipes) if work.known else frozenset()
+        recipes = {chunk.id: work.computation.make_recipe(title, chunk) for chunk in page}
+        recorded_ids = await self._on_record(run, page, recipes) if work.known else frozenset()
         if work.failures:  # the first chunk carries the document's failure, so a result of another version cannot stand for it
-            held -= {work.chunks[0].id}
+            recorded_ids -= {work.chunks[0].id}
         # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
-        for first in range(0, len(page), self.group_size):
-            group = page[first : first + self.group_size]
-            done = start + first + len(group)
-            last = done == len(work.chunks)
-            found = await self._complete(work, group, recipes, held)
-            if found.renewed:
-                await self.documents.save_extractions(run.tenant, run.document_id, run.version, found.renewed)
-            if found.prepared or last:
-                await self._save(work, found.prepared, last=last and asking is None)
+        for offset in range(0, len(page), self.group_size):
+            group = page[offset : offset + self.group_size]
+            count_done = start + offset + len(group)
+            is_last = count_done == len(work.chunks)
+            completed = await self._complete_group(work, group, recipes, recorded_ids)
+            if completed.renewed:
+                await self.documents.save_extractions(run.tenant, run.document_id, run.version, completed.renewed)
+            if completed.prepared or is_last:
+                await self._save_chunks(work, completed.prepared, is_last=is_last and asking is None)
             if asking is not None:
-                await self._ask(run, asking, title, group, known=work.known)
-                if last:
-                    await self._save(work, (), last=True)
-            if not last:  # after the last write, the commit reports the progress
-                await run.progress("embed", done, len(work.chunks))
+                await self._ask_questions(run, asking, title, group, may_reuse=work.known)
+                if is_last:
+                    await self._save_chunks(work, (), is_last=True)
+            if not is_last:  # after the last write, the commit reports the progress
+                await run.report_progress("embed", count_done, len(work.chunks))
 
-    async def _complete(self, work: _Work, group: Sequence[Chunk], recipes: Mapping[str, str], held: frozenset[str]) -> Completed:
+    async def _complete_group(
+        self, work: _Work, group: Sequence[Chunk], recipes: Mapping[str, str], recorded_ids: frozenset[str]
+    ) -> Completed:
         try:
-            return await work.computation.complete(work.version.title, group, recipes, held, work.by_rules)
+            return await work.computation.complete(work.version.title, group, recipes, recorded_ids, work.by_rules)
         except AgenticRagError:
-            await self._save_parsed(work)  # a document whose models fail is readable nevertheless
+            await self._save_text(work)  # a document whose models fail is readable nevertheless
             raise
 
-    async def _ask(self, run: Run, asking: Asking, title: str, group: Sequence[Chunk], *, known: bool) -> None:
+    async def _ask_questions(self, run: Run, asking: Asking, title: str, group: Sequence[Chunk], *, may_reuse: bool) -> None:
         """Record the questions of staged chunks. Questions of any version of the document are reused."""
         recipes = {chunk.id: self.questioner.recipe(asking, title, chunk) for chunk in group}
-        held = await self.questions.reuse(run.tenant, run.document_id, run.version, recipes) if known else frozenset()
-        missing = [chunk for chunk in group if chunk.id not in held]
-        first = group[0].id
-        if asking.failure is not None and group[0].ordinal == 0 and first in held:
-            missing.insert(0, group[0])  # the first chunk carries the failure of the whole document
-        if not missing:
+        recorded_ids = await self.questions.reuse(run.tenant, run.document_id, run.version, recipes) if may_reuse else frozenset()
+        lacking = [chunk for chunk in group if chunk.id not in recorded_ids]
+        first_id = group[0].id
+        if asking.failure is not None and group[0].ordinal == 0 and first_id in recorded_ids:
+            lacking.insert(0, group[0])  # the first chunk carries the failure of the whole document
+        if not lacking:
             return
-        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause)
-        asked = await self.questioner.ask(asking, title, missing, record)
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause_attempts)
+        answers = await self.questioner.ask(asking, title, lacking, record)
         if asking.failure is not None and group[0].ordinal == 0:
-            asked[first] = replace(asked[first], failure=replace(asking.failure, chunk_id=first))
-        await self.questions.save(run.tenant, run.document_id, run.version, asked)
-        await run.saved()
+            answers[first_id] = replace(answers[first_id], failure=replace(asking.failure, chunk_id=first_id))
+        await self.questions.save(run.tenant, run.document_id, run.version, answers)
+        await run.count_save()
 
-    async def _original(self, run: Run, version: DocumentVersion) -> bytes:
+    async def _read_original(self, run: Run, version: DocumentVersion) -> bytes:
         try:
             return await self.blobs.get(run.tenant, version.blob_key)
         except NotFound:
@@ -263,59 +267,63 @@ class Preparation:
             raise
 
     async def _on_record(self, run: Run, page: Sequence[Chunk], recipes: Mapping[str, str]) -> frozenset[str]:
-        wanted = [(chunk, recipes[chunk.id]) for chunk in page]
-        return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
+        chunk_recipes = [(chunk, recipes[chunk.id]) for chunk in page]
+        return await self.documents.reuse(run.tenant, run.document_id, run.version, chunk_recipes)
 
-    async def _save(self, work: _Work, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
+    async def _save_chunks(self, work: _Work, prepared: Sequence[PreparedChunk], *, is_last: bool) -> None:
         run, parsed, work.parsed = work.run, work.parsed, None
-        hand_on = HandOn(run.job, self.enqueue_commit()) if last and work.enqueues else None
-        named = _with_failures(prepared, work.chunks, work.failures)
-        if named or parsed is not None or hand_on is not None:
-            await self.documents.save_prepared(run.tenant, run.document_id, run.version, named, parsed=parsed, hand_on=hand_on)
+        hand_on = HandOn(run.job, self.enqueue_commit()) if is_last and work.enqueues else None
+        with_failures = _with_failures(prepared, work.chunks, work.failures)
+        if with_failures or parsed is not None or hand_on is not None:
+            await self.documents.save_prepared(
+                run.tenant, run.document_id, run.version, with_failures, parsed=parsed, hand_on=hand_on
+            )
         # Results that each attempt computes anew are no progress: a document that kills its process would never be given up.
-        if hand_on is not None or any(item.complete for item in named):
-            await run.saved()
+        if hand_on is not None or any(item.complete for item in with_failures):
+            await run.count_save()
 
 
-def _metadata(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
+def _merge_metadata(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
     """Return the metadata of a version: what its file gives, as far as it fits, and the owner's values, which win."""
-    owned, fields = version.metadata, _facts(parsed, version)
-    found = beside(owned, fields)
-    if found != fields:
-        cut = ", ".join(name for name, value in fields.items() if found.get(name) != value)
+    owner_fields, fields = version.metadata, _list_facts(parsed, version)
+    merged = merge_file_fields(owner_fields, fields)
+    if merged != fields:
+        cut = ", ".join(name for name, value in fields.items() if merged.get(name) != value)
         notice = f"metadata of the file that is too long is shortened or left out: {cut}"
-        found = beside(owned, _facts(replace(parsed, warnings=(notice, *parsed.warnings)), version))
+        merged = merge_file_fields(owner_fields, _list_facts(replace(parsed, warnings=(notice, *parsed.warnings)), version))
     # The owner of a document uses null to remove a value that the file itself sets.
-    return {name: value for name, value in (found | dict(owned)).items() if value is not None}
+    return {name: value for name, value in (merged | dict(owner_fields)).items() if value is not None}
 
 
-def _facts(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
+def _list_facts(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
     """Return the valid metadata that a file gives, its language unless it is English, and its first warnings."""
     language = language_of(parsed.text) if parsed.language is None else None
-    fields = {**({LANGUAGE: language} if language not in (None, ENGLISH) else {}), **kept(parsed.metadata)}
+    fields = {**({LANGUAGE: language} if language not in (None, ENGLISH) else {}), **keep_valid_fields(parsed.metadata)}
     warnings = list(parsed.warnings)
     script = foreign_script_of(parsed.text)
     if script is not None and version.options.extraction == RULES:
         warnings.insert(0, f"the rules of extraction do not read {script} script well; extraction 'llm' does")
     if not warnings:
         return fields
-    shown = list_warnings(warnings)
+    listed_warnings = list_warnings(warnings)
     # First, so that they are kept if not everything fits, and above a value of the file with this name.
-    return {WARNINGS: shown} | fields | {WARNINGS: shown}
+    return {WARNINGS: listed_warnings} | fields | {WARNINGS: listed_warnings}
 
 
 def list_warnings(warnings: Sequence[str]) -> list[str]:
     """Return the warnings that a document keeps: the first ones, shortened, and the number of the others."""
-    shown, room = [], MAX_WARNINGS_BYTES
+    listed_warnings, room = [], MAX_WARNINGS_BYTES
     for warning in warnings[:MAX_WARNINGS]:
-        short = storable(warning if len(warning) <= MAX_WARNING_CHARACTERS else f"{warning[: MAX_WARNING_CHARACTERS - 1]}…")
+        short = make_storable(warning if len(warning) <= MAX_WARNING_CHARACTERS else f"{warning[: MAX_WARNING_CHARACTERS - 1]}…")
         room -= len(short.encode())
         if room < 0:
             break
-        shown.append(short)
-    if len(shown) < len(warnings):
-        shown[MAX_WARNINGS - 1 :] = [f"{len(warnings) - min(len(shown), MAX_WARNINGS - 1)} more warnings are not kept"]
-    return shown
+        listed_warnings.append(short)
+    if len(listed_warnings) < len(warnings):
+        listed_warnings[MAX_WARNINGS - 1 :] = [
+            f"{len(warnings) - min(len(listed_warnings), MAX_WARNINGS - 1)} more warnings are not kept"
+        ]
+    return listed_warnings
 
 
 def _with_failures(
@@ -324,5 +332,10 @@ def _with_failures(
     """Return the prepared chunks, the document's first one with a failure of the whole document, unless it has its own."""
     if not failures:
         return prepared
-    first = chunks[0].id
-    return [replace(each, failure=each.failure or failures[0]) if each.chunk.id == first else each for each in prepared]
+    first_id = chunks[0].id
+    return [
+        replace(prepared_chunk, failure=prepared_chunk.failure or failures[0])
+        if prepared_chunk.chunk.id == first_id
+        else prepared_chunk
+        for prepared_chunk in prepared
+    ]

@@ -22,7 +22,7 @@ _SNIFFED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ChunkPreview:
     """A chunked document. ``media_type`` is the type by which it was parsed."""
 
     document: ChunkedDocument
@@ -40,7 +40,7 @@ class ChunkPreviews:
 
     async def of_content(
         self, tenant: TenantId, content: bytes, options: ChunkingOptions, *, media_type: str | None, file_name: str | None = None
-    ) -> Preview:
+    ) -> ChunkPreview:
         """Return the chunks of a document that is not stored.
 
         Raises:
@@ -49,12 +49,12 @@ class ChunkPreviews:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: the options are outside their limits.
         """
-        found = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
-        attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if found in ATTACHMENT_READERS else AttachmentOptions()
+        detected_type = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
+        attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if detected_type in ATTACHMENT_READERS else AttachmentOptions()
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
-        return await self._preview(tenant, content, found, processing)
+        return await self._cut_preview(tenant, content, detected_type, processing)
 
-    async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
+    async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> ChunkPreview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
 
         Raises:
@@ -66,12 +66,16 @@ class ChunkPreviews:
         version = await self.documents.version(tenant, document_id, number)
         if version.blob_key:
             original = await read_original(self.documents, self.blobs, tenant, document_id)
-            return await self._preview(tenant, original.content, original.media_type, replace(version.options, chunking=options))
+            return await self._cut_preview(
+                tenant, original.content, original.media_type, replace(version.options, chunking=options)
+            )
         if not version.text:
             raise NotFound(f"document {document_id!r} has no text")
-        return await self._preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
+        return await self._cut_preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
 
-    async def _preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions) -> Preview:
+    async def _cut_preview(
+        self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions
+    ) -> ChunkPreview:
         check_options(options.chunking)
         if len(content) > MAX_PREVIEW_BYTES:
             raise PayloadTooLarge(f"a document of a preview may have at most {MAX_PREVIEW_BYTES} bytes; it has {len(content)}")
@@ -85,8 +89,8 @@ class ChunkPreviews:
             options=options,
             metadata={},
         )
-        found = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
+        chunked = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
         if options.chunking.strategy == "ast" and FORMATS[media_type].language is None:
             reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
-            found = replace(found, failures=(*found.failures, Failure("chunk", "not_code", reason)))
-        return Preview(found, media_type, options.chunking)
+            chunked = replace(chunked, failures=(*chunked.failures, Failure("chunk", "not_code", reason)))
+        return ChunkPreview(chunked, media_type, options.chunking)

@@ -10,13 +10,13 @@ from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.isolation.call_limits import OcrTime, steps_of
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, check_in_place
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import OcrTime, steps_of
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
 from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 WAITING_OCR_S = 20.0
@@ -27,7 +27,7 @@ _PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileSource:
     """What an upload says about its file. ``charset`` is the encoding that it declares for text."""
 
     media_type: str
@@ -45,15 +45,17 @@ class IsolatedReader:
         self._isolation = isolation
         self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
-    async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
-        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
-        arguments = (head, source.media_type, source.charset, source.file_name, whole)
+    async def check_file(
+        self, tenant: TenantId, head: bytes, source: FileSource, *, is_whole: bool
+    ) -> tuple[str, tuple[str, ...]]:
+        """Check the beginning of a file, or all of it if ``is_whole``. Return the title of the document, and warnings."""
+        arguments = (head, source.media_type, source.charset, source.file_name, is_whole)
         if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):
             return check_in_place(*arguments)  # nothing is parsed, and no library guesses an encoding
-        found = await self._isolation.call("check", *arguments, size_bytes=len(head), tenant=tenant)
-        return cast(tuple[str, tuple[str, ...]], found)
+        preview = await self._isolation.call_worker("check", *arguments, size_bytes=len(head), tenant=tenant)
+        return cast(tuple[str, tuple[str, ...]], preview)
 
-    async def read(
+    async def read_version(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks with the headings above them.
@@ -61,8 +63,8 @@ class IsolatedReader:
         ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call("read", (tenant, version, content), owner, waiting=waiting)
-        return cast(tuple[ParsedDocument, list[Chunk]], found)
+        document = await self._call_worker("read", (tenant, version, content), owner, waiting=waiting)
+        return cast(tuple[ParsedDocument, list[Chunk]], document)
 
     async def read_with_rules(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str
@@ -72,33 +74,33 @@ class IsolatedReader:
         A call of a child process costs as much as parsing a short text. None: the rules failed.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
-        return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], found)
+        document = await self._call_worker("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
+        return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], document)
 
-    async def units(
+    async def read_units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Piece]]:
-        """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
-        found = await self._call("units", (tenant, version, content), waiting=waiting)
-        return cast(tuple[ParsedDocument, list[Piece]], found)
+        """Return the text of a version with its regions, and its sentences and rows; see `chunking.read_units`."""
+        document = await self._call_worker("units", (tenant, version, content), waiting=waiting)
+        return cast(tuple[ParsedDocument, list[Piece]], document)
 
-    async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
+    async def read_attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
         """Return the files within the original of a version that become documents of their own. A job waits for it."""
         arguments = (content, version.media_type, version.options.attachments)
-        return cast(list[Attachment], await self._isolation.call("attachments", *arguments, size_bytes=len(content)))
+        return cast(list[Attachment], await self._isolation.call_worker("attachments", *arguments, size_bytes=len(content)))
 
-    async def _call(
-        self, name: str, asked: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
+    async def _call_worker(
+        self, name: str, source: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
     ) -> object:
-        tenant, version, content = asked
+        tenant, version, content = source
         options, time = ReadingOptions(version.options), None
         if version.media_type in WITH_PICTURES and isinstance(content, bytes):
-            ocr = await self._ocr.options()
+            ocr = await self._ocr.choose_options()
             if not isinstance(ocr, str):
                 time = _ocr_time(ocr, len(content), waiting=waiting)
                 ocr = replace(ocr, cpu_s=time.cpu_s, timeout_s=time.timeout_s)
             options = ReadingOptions(version.options, ocr)
-        return await self._isolation.call(
+        return await self._isolation.call_worker(
             name,
             content,
             version.media_type,
@@ -140,4 +142,4 @@ class IsolatedExtractor:
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``."""
         size = sum(len(chunk.text) for chunk in chunks)
-        return cast(list[Extraction], await self._isolation.call("extract", title, list(chunks), size_bytes=size))
+        return cast(list[Extraction], await self._isolation.call_worker("extract", title, list(chunks), size_bytes=size))

@@ -12,7 +12,7 @@ from agentic_rag_backend.communities.generations.scrubbing import CommunityScrub
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, short_text
+from agentic_rag_backend.domain.size_limits import MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import (
     ResourceLimit,
     StoreUnavailable,
 )
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.attaching import Attaching
 from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
@@ -32,7 +32,7 @@ from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.mirroring import mirror
+from agentic_rag_backend.ingestion.mirroring import mirror_labels
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
@@ -42,15 +42,15 @@ from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
-from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.jobs.runner import Run, Runner, end
+from agentic_rag_backend.jobs.relay import Handler, Relay
+from agentic_rag_backend.jobs.runner import Run, Runner, end_with_error
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
 from agentic_rag_backend.stores.disk_space import DiskSpace
@@ -179,7 +179,7 @@ class IngestionService:
             documents=documents,
             blobs=blobs,
             reader=reader,
-            accept=self._accept,
+            accept=self._accept_upload,
             enqueue_delete=lambda: queue.enqueuer(DELETE),
             keep_originals=self._options.keep_originals,
             recorded=self.relay.wake,
@@ -194,30 +194,30 @@ class IngestionService:
             facts=FactPoints(graph, vectors),
         )
         self._batches: Batches = Batches(self._runner, commitment, self._settlement, together=self._options.commit_together)
-        self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
-        self.relay.register(self.deliveries())
+        self._deletion = _make_deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
+        self.relay.register_handlers(self.list_deliveries())
 
-    def deliveries(self) -> Mapping[Topic, Handler]:
+    def list_deliveries(self) -> Mapping[Topic, Handler]:
         """Return the handlers that the container registers with the relay. They update other stores after a catalogue change."""
 
-        async def labels(tenant: TenantId, document_id: str) -> None:
-            await mirror(self._catalogue.documents, self._vectors, tenant, document_id)
+        async def mirror_document_labels(tenant: TenantId, document_id: str) -> None:
+            await mirror_labels(self._catalogue.documents, self._vectors, tenant, document_id)
 
-        async def original(tenant: TenantId, key: str) -> None:
+        async def delete_original(tenant: TenantId, key: str) -> None:
             # A pending version of the same content may name the blob. Its own publication records the entry again.
             for unknown in await self._catalogue.documents.unknown_blobs(tenant, [key]):
                 await self._blobs.delete(tenant, unknown)
 
         return {
-            Topic.ORIGINAL: original,
-            Topic.LABELS: labels,
+            Topic.ORIGINAL: delete_original,
+            Topic.LABELS: mirror_document_labels,
             Topic.LEFTOVERS: self._batches.commitment.sweep,
-            Topic.EDITS: self._settlement.edit,
-            Topic.NAMES: self._settlement.name,
-            Topic.KNOWLEDGE: self._settlement.document,
+            Topic.EDITS: self._settlement.record_edit,
+            Topic.NAMES: self._settlement.record_name,
+            Topic.KNOWLEDGE: self._settlement.rewrite_document,
         }
 
-    def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
+    def list_workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return the workflows that the container registers with the queue. Deletes and commits share a queue, in order."""
         return {
             INGEST: (QueueName.PREPARE, self.ingest_v1),
@@ -239,13 +239,13 @@ class IngestionService:
             StorageFull: the disk of a store has no room.
         """
         require_tenant(tenant)
-        submitted = await self._accept(tenant, upload)
-        return await self._delivered(tenant, submitted)
+        submitted = await self._accept_upload(tenant, upload)
+        return await self._deliver_change(tenant, submitted)
 
-    async def _accept(self, tenant: TenantId, upload: Upload) -> Submitted:
-        submission, warnings = await self._check.submission(tenant, upload)
+    async def _accept_upload(self, tenant: TenantId, upload: Upload) -> Submitted:
+        submission, warnings = await self._check.make_submission(tenant, upload)
         # If the caller disconnects, neither an original without its row nor a row without its original may remain.
-        submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
+        submitted = await asyncio.shield(self._record_submission(tenant, submission, upload.content))
         return replace(submitted, warnings=warnings)
 
     async def update(
@@ -270,10 +270,12 @@ class IngestionService:
         short = None if title is None else short_text("title", title, MAX_TITLE_CHARACTERS)
         if short == "":
             raise InvalidRequest("title is blank")
-        plain = None if fields is None else metadata.checked(fields)
-        named = await self._entity_fields(require_tenant(tenant))
-        change = Change(title=short, metadata=plain, entity_fields=named, expected=expected, check=metadata.checked)
-        return await self._revise(require_tenant(tenant), document_id, change)
+        plain = None if fields is None else metadata_checks.check_metadata(fields)
+        entity_fields = await self._entity_fields(require_tenant(tenant))
+        change = Change(
+            title=short, metadata=plain, entity_fields=entity_fields, expected=expected, check=metadata_checks.check_metadata
+        )
+        return await self._revise_document(require_tenant(tenant), document_id, change)
 
     async def chunk_again(
         self,
@@ -295,9 +297,9 @@ class IngestionService:
             PreconditionFailed: the document has another revision.
         """
         check_options(chunking)
-        asked = None if questions is None else checked_questions(questions)
-        change = Change(chunking=chunking, questions=asked, expected=expected)
-        return await self._revise(require_tenant(tenant), document_id, change)
+        question_options = None if questions is None else checked_questions(questions)
+        change = Change(chunking=chunking, questions=question_options, expected=expected)
+        return await self._revise_document(require_tenant(tenant), document_id, change)
 
     async def extract_again(
         self, tenant: TenantId, document_id: str, extraction: str | None = None, *, expected: Expected = None
@@ -313,30 +315,30 @@ class IngestionService:
             Conflict: no version of the document was ever readable.
             PreconditionFailed: the document has another revision.
         """
-        method = None if extraction is None else self._check.method(extraction)
+        method = None if extraction is None else self._check.choose_method(extraction)
         change = Change(extraction=method, again=True, expected=expected)
-        return await self._revise(require_tenant(tenant), document_id, change)
+        return await self._revise_document(require_tenant(tenant), document_id, change)
 
     async def _entity_fields(self, tenant: TenantId) -> frozenset[str]:
         ontology = await self._catalogue.tenants.ontology(tenant)
         return ontology.field_names if ontology is not None else frozenset()
 
-    async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
+    async def _revise_document(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
         revised = await self._catalogue.documents.revise(tenant, document_id, change, self._queue.enqueuer(INGEST))
-        return await self._delivered(tenant, revised)
+        return await self._deliver_change(tenant, revised)
 
-    async def _delivered(self, tenant: TenantId, submitted: Submitted) -> Submitted:
+    async def _deliver_change(self, tenant: TenantId, submitted: Submitted) -> Submitted:
         """Deliver a change that needs no job, and pending earlier changes. Report whether search has them."""
         if submitted.job is not None:
             return submitted
         delivery = await self.relay.deliver(tenant, within_s=DELIVERED_WITHIN_S)
         return replace(submitted, in_search=delivery.done)
 
-    async def _record(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
+    async def _record_submission(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
         async with self._disk_space.reserve(len(content)):
-            return await self._written(tenant, submission, content)
+            return await self._write_submission(tenant, submission, content)
 
-    async def _written(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
+    async def _write_submission(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
         await self._blobs.put(tenant, submission.blob_key, content)
         try:
             submitted = await self._catalogue.documents.submit(tenant, submission, self._queue.enqueuer(INGEST))
@@ -349,7 +351,7 @@ class IngestionService:
             await self._blobs.delete(tenant, submission.blob_key)  # its key belongs to this submission only
         return submitted
 
-    async def original(self, tenant: TenantId, document_id: str) -> Original:
+    async def read_original(self, tenant: TenantId, document_id: str) -> Original:
         """Return the original of a document's visible version. Without a visible version, the newest one's.
 
         Raises:
@@ -394,8 +396,8 @@ class IngestionService:
         changed = False
         for document in page.items:
             try:
-                seen = frozenset({document.revision})
-                jobs.append(await documents.tombstone(tenant, document.id, enqueue, expected=seen))
+                revisions = frozenset({document.revision})
+                jobs.append(await documents.tombstone(tenant, document.id, enqueue, expected=revisions))
             except NotFound:
                 continue
             except PreconditionFailed:
@@ -404,23 +406,25 @@ class IngestionService:
 
     async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
         """Workflow: parse, chunk, embed and extract a version, then commit it, or queue its commit."""
-        with self._batches.preparing():
-            begun: BegunJob | None = None
+        with self._batches.count_preparation():
+            begun_job: BegunJob | None = None
             prepared: PreparedJob | None = None
 
-            async def start() -> Job:
-                nonlocal begun
-                begun = await self._catalogue.documents.begin_job(tenant, job_id, attempt)
-                return begun.job
+            async def start_job() -> Job:
+                nonlocal begun_job
+                begun_job = await self._catalogue.documents.begin_job(tenant, job_id, attempt)
+                return begun_job.job
 
             def hand_on(run: Run, enqueued: bool) -> None:
                 nonlocal prepared
                 prepared = self._batches.add(run, enqueued=enqueued)
 
-            run = await self._runner.begin(tenant, job_id, attempt, start=start)
+            run = await self._runner.begin_job(tenant, job_id, attempt, start=start_job)
             if run is not None:
-                await self._runner.run_step(run, self._preparation.step(begun, hand_on), self._preparation.failed)
-            return self._batches.continuation(prepared) if prepared is not None else None
+                await self._runner.run_step(
+                    run, self._preparation.make_step(begun_job, hand_on), self._preparation.record_failure
+                )
+            return self._batches.choose_continuation(prepared) if prepared is not None else None
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
@@ -428,7 +432,7 @@ class IngestionService:
 
     async def attach_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: make documents of the attachments of a visible message."""
-        run = await self._runner.begin(tenant, job_id, attempt, started=True)
+        run = await self._runner.begin_job(tenant, job_id, attempt, started=True)
         if run is not None:
             await self._runner.run_step(run, self._attaching.run)
 
@@ -449,14 +453,16 @@ class IngestionService:
         if job.state.ended or job.attempt != attempt:
             return
         run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
-        failed = self._batches.commitment.failed if job.kind is JobKind.INGEST else None
+        failed = self._batches.commitment.record_failure if job.kind is JobKind.INGEST else None
         # A document that repeatedly kills its process is unreadable. Any other job has failed.
         unreadable = job.kind is JobKind.INGEST and isinstance(error, ResourceLimit)
         ending = ResourceLimit if unreadable else AgenticRagError
-        await end(run, failed, ending(f"attempt {attempt} was given up: {error}"))
+        await end_with_error(run, failed, ending(f"attempt {attempt} was given up: {error}"))
 
 
-def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:
+def _make_deletion(
+    catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder
+) -> Deletion:
     """Return what deletes a document from every store, and from trees and communities that contain its text."""
     documents, vectors = catalogue.documents, facts.vectors
     restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)

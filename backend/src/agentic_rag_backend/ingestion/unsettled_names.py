@@ -22,13 +22,13 @@ class UnsettledNames:
     outbox: Outbox
     recorded: Callable[[], None] = lambda: None
 
-    async def record(self, tenant: TenantId, names: Iterable[str]) -> None:
+    async def record_names(self, tenant: TenantId, names: Iterable[str]) -> None:
         """Record normalised names. Call it before the write, or within a step that is repeated until it ends."""
-        found = sorted(names)
-        if found:
-            await self.outbox.add_all(tenant, Topic.NAMES, found)
+        sorted_names = sorted(names)
+        if sorted_names:
+            await self.outbox.add_all(tenant, Topic.NAMES, sorted_names)
             self.recorded()
 
     async def before_removal(self, tenant: TenantId, document_id: str) -> None:
         """Record the names whose meaning may change when the knowledge of a document is removed."""
-        await self.record(tenant, await self.identities.before_removal(tenant, document_id))
+        await self.record_names(tenant, await self.identities.before_removal(tenant, document_id))

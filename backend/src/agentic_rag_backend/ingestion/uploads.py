@@ -15,16 +15,16 @@ from agentic_rag_backend.domain.document import (
     QuestionOptions,
     content_hash,
 )
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
-from agentic_rag_backend.domain.media_types import charset_of, contradiction, media_type_of
+from agentic_rag_backend.domain.media_types import charset_of, find_type_conflict, media_type_of
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
-from agentic_rag_backend.ingestion.reading import IsolatedReader, Source
+from agentic_rag_backend.ingestion.reading import FileSource, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import METHODS, ExtractionMethods
 from agentic_rag_backend.stores.catalogue.base import Expected, Parent, Submission
 
@@ -70,7 +70,7 @@ class UploadCheck:
     methods: ExtractionMethods
     questions: QuestionOptions
 
-    async def submission(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
+    async def make_submission(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
         """Return the submission of an upload, and warnings about it.
 
         Raises:
@@ -79,22 +79,22 @@ class UploadCheck:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: key, title, metadata or options are outside their limits.
         """
-        size, most = len(upload.content), self.max_upload_mb * 1024 * 1024
-        if size > most:
-            raise PayloadTooLarge(f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self.max_upload_mb})")
+        size, limit = len(upload.content), self.max_upload_mb * 1024 * 1024
+        if size > limit:
+            raise PayloadTooLarge(f"the document has {size} bytes; the limit is {limit} (MAX_UPLOAD_MB={self.max_upload_mb})")
         key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
         title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
-        extraction = self.method(upload.extraction or self.extraction, attached=upload.parent is not None)
+        extraction = self.choose_method(upload.extraction or self.extraction, attached=upload.parent is not None)
         check_options(upload.options.chunking)
         questions = checked_questions(upload.questions or self.questions)
-        plain = metadata.checked(upload.metadata)
+        plain = metadata_checks.check_metadata(upload.metadata)
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
-        source = Source(media_type, charset_of(upload.media_type), upload.file_name)
-        whole = size <= CHECKED_BYTES
-        head = upload.content if whole else upload.content[:CHECKED_BYTES]
-        own_title, warnings = await self.reader.check(tenant, head, source, whole=whole)
-        differs = contradiction(upload.media_type, upload.file_name, sniffed)
+        source = FileSource(media_type, charset_of(upload.media_type), upload.file_name)
+        is_whole = size <= CHECKED_BYTES
+        head = upload.content if is_whole else upload.content[:CHECKED_BYTES]
+        own_title, warnings = await self.reader.check_file(tenant, head, source, is_whole=is_whole)
+        differs = find_type_conflict(upload.media_type, upload.file_name, sniffed)
         small = size <= HASHED_IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())
@@ -120,7 +120,7 @@ class UploadCheck:
         )
         return submission, ((differs, *warnings) if differs else warnings)
 
-    def method(self, method: str, *, attached: bool = False) -> str:
+    def choose_method(self, method: str, *, attached: bool = False) -> str:
         """Return a known method. An attachment has the method of its message, for which rules stand in without a model.
 
         Raises:
@@ -157,13 +157,13 @@ def attachments_of(upload: Upload, media_type: str) -> AttachmentOptions:
     return upload.options.attachments if upload.parent is not None else AttachmentOptions(mode)
 
 
-def attachment_mode(given: str | None) -> str:
+def attachment_mode(mode_given: str | None) -> str:
     """Return the use of attachments that an upload asks for, or the default.
 
     Raises:
         InvalidRequest: it is not known.
     """
-    mode = DEFAULT_ATTACHMENTS if given is None else given
+    mode = DEFAULT_ATTACHMENTS if mode_given is None else mode_given
     if mode not in ATTACHMENT_MODES:
         raise InvalidRequest(f"attachments must be one of {', '.join(ATTACHMENT_MODES)}; got {mode[:80]!r}")
     return mode

@@ -33,7 +33,7 @@ _log = get_logger(__name__)
 T = TypeVar("T")
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """The job's work is not needed any more: it was cancelled, a newer version replaced it, or its document was deleted."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -60,7 +60,7 @@ class Run:
     done: int = 0
     total: int = 0
     results_saved: int = 0
-    """Number of recorded results, which a later attempt reuses. Each increase restarts the job's patience; see `saved`."""
+    """Number of recorded results, which a later attempt reuses. Each increase restarts the job's patience; see `count_save`."""
     _written: float = field(default=-1e9)
     _message: str = ""
 
@@ -78,12 +78,12 @@ class Run:
         """Return a run of the same attempt that has not started any work."""
         return Run(self.tenant, self.job, self.jobs, _written=self._written)
 
-    async def saved(self) -> None:
+    async def count_save(self) -> None:
         """Count a recorded result. Earlier kills of the process no longer count against the job."""
         self.results_saved += 1
         await forgive_kills()
 
-    async def progress(self, stage: str, done: int, total: int, *, at_once: bool = False) -> None:
+    async def report_progress(self, stage: str, done: int, total: int, *, at_once: bool = False) -> None:
         """Record the progress of the job. Its row is updated periodically, or immediately if ``at_once``.
 
         Raises:
@@ -93,9 +93,9 @@ class Run:
         now = time.monotonic()
         if at_once or self._message or now - self._written >= PROGRESS_EVERY_S:
             self._written = now
-            await self.announce("")
+            await self.announce_message("")
 
-    async def announce(self, message: str) -> None:
+    async def announce_message(self, message: str) -> None:
         """Write a message and the progress to the job's row.
 
         Raises:
@@ -106,9 +106,9 @@ class Run:
         )
         self._message = message
         if stop:
-            raise cancelled()
+            raise cancellation()
 
-    async def check_cancelled(self) -> None:
+    async def check_cancellation(self) -> None:
         """Read whether cancelling was requested.
 
         Raises:
@@ -116,9 +116,9 @@ class Run:
         """
         with contextlib.suppress(StoreUnavailable):
             if (await self.jobs.job(self.tenant, self.job.id)).cancel_requested:
-                raise cancelled()
+                raise cancellation()
 
-    async def pause(self, pause_s: float, error: AgenticRagError) -> None:
+    async def pause_attempts(self, pause_s: float, error: AgenticRagError) -> None:
         """Wait before another attempt. The job's row shows the reason and the end of the pause.
 
         Raises:
@@ -128,12 +128,12 @@ class Run:
         until = loop.time() + pause_s
         clock = datetime.now(UTC) + timedelta(seconds=pause_s)
         with contextlib.suppress(StoreUnavailable):
-            await self.announce(f"waiting until {clock:%Y-%m-%dT%H:%M:%SZ} to try again: {error.message}")
+            await self.announce_message(f"waiting until {clock:%Y-%m-%dT%H:%M:%SZ} to try again: {error.message}")
         while (left_s := until - loop.time()) > 0:
             await asyncio.sleep(min(CANCEL_CHECK_S, left_s))
-            await self.check_cancelled()
+            await self.check_cancellation()
 
-    async def until_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_until_cancellation(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of ``work``. A request to cancel the job cancels ``work`` and its model calls.
 
         Raises:
@@ -142,7 +142,7 @@ class Run:
         task = asyncio.ensure_future(work)
         try:
             while not (await asyncio.wait({task}, timeout=CANCEL_CHECK_S))[0]:
-                await self.check_cancelled()
+                await self.check_cancellation()
             return task.result()
         finally:
             # The work may have failed while the row was read. The cancellation wins, and the error must be retrieved.
@@ -150,14 +150,14 @@ class Run:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def cancelled() -> Stopped:
+def cancellation() -> JobStopped:
     """Return the exception that ends a cancelled job."""
-    return Stopped(CANCELLED, "cancelling was requested")
+    return JobStopped(CANCELLED, "cancelling was requested")
 
 
 Step = Callable[[Run], Awaitable[None]]
 """A repeatable part of a job's work."""
-Failed = Callable[[Run, AgenticRagError | Stopped], Awaitable[None]]
+Failed = Callable[[Run, AgenticRagError | JobStopped], Awaitable[None]]
 """Records the job's error with its subject, such as a document."""
 
 
@@ -172,7 +172,7 @@ class Runner:
     jobs: JobCatalogue
     patience_s: float = PATIENCE_S
 
-    async def begin(
+    async def begin_job(
         self,
         tenant: TenantId,
         job_id: str,
@@ -198,12 +198,12 @@ class Runner:
         return Run(tenant, job, jobs, _written=time.monotonic())
 
     async def run_job(self, tenant: TenantId, job_id: str, attempt: int, step: Step, failed: Failed | None = None) -> None:
-        """Begin the job and run its only step; see `begin` and `run_step`."""
-        run = await self.begin(tenant, job_id, attempt)
+        """Begin the job and run its only step; see `begin_job` and `run_step`."""
+        run = await self.begin_job(tenant, job_id, attempt)
         if run is not None:
             await self.run_step(run, step, failed)
 
-    async def succeed(self, run: Run, result: Mapping[str, Any]) -> None:
+    async def record_success(self, run: Run, result: Mapping[str, Any]) -> None:
         """Record the result of a job whose work is done."""
         await self._retry_step(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
 
@@ -216,10 +216,10 @@ class Runner:
         job_id, tenant = run.job.id, str(run.tenant)
         try:
             if run.job.cancel_requested:
-                raise cancelled()
+                raise cancellation()
             await self._retry_step(lambda: step(run), run)
-        except Stopped as stop:
-            ending: AgenticRagError | Stopped = stop
+        except JobStopped as stop:
+            ending: AgenticRagError | JobStopped = stop
         except AgenticRagError as error:
             _log.warning("job_failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
             ending = error
@@ -229,7 +229,7 @@ class Runner:
             ending = AgenticRagError(f"unexpected {type(error).__name__} in stage {run.stage!r}; the log has the details")
         else:
             return True
-        await self._retry_step(lambda: end(run, failed, ending))
+        await self._retry_step(lambda: end_with_error(run, failed, ending))
         return False
 
     async def _retry_step(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
@@ -245,14 +245,14 @@ class Runner:
                     raise
                 reason = error
             _log.info("job_waits", pause_s=pause_s, code=reason.code, reason=reason.message, job=run and run.job.id)
-            await (run.pause(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
+            await (run.pause_attempts(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
 
 
-async def end(run: Run, failed: Failed | None, error: AgenticRagError | Stopped) -> None:
+async def end_with_error(run: Run, failed: Failed | None, error: AgenticRagError | JobStopped) -> None:
     """Record the error with the job's subject, then in the job's row."""
     if failed is not None:
         await failed(run, error)
-    stopped = isinstance(error, Stopped)
+    stopped = isinstance(error, JobStopped)
     await run.jobs.progress(
         run.tenant, run.job.id, stage=run.stage, done=run.done, total=run.total, message=error.message if stopped else ""
     )

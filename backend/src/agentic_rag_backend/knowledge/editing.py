@@ -21,8 +21,8 @@ from agentic_rag_backend.domain.graph_edits import (
     EditKind,
     GraphEdit,
 )
-from agentic_rag_backend.domain.limits import short_text
 from agentic_rag_backend.domain.query import EntityRef
+from agentic_rag_backend.domain.size_limits import short_text
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.identity.decisions import SPELLED

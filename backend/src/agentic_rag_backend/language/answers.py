@@ -48,8 +48,8 @@ _UNITS_OF = (
 )
 """What is asked for, and the only units that measure it."""
 _MEASURED = tuple(
-    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(rf"[\s-]{{0,3}}(?:{units})(?!\w)", re.IGNORECASE))
-    for asked, units in _UNITS_OF
+    (re.compile(rf"\b(?:{kind})\b", re.IGNORECASE), re.compile(rf"[\s-]{{0,3}}(?:{units})(?!\w)", re.IGNORECASE))
+    for kind, units in _UNITS_OF
 )
 _SINCE = re.compile(r"\bhow long\b|\bhow old (?:is|are)\b(?![^?]{0,200}\bwhen\b)", re.IGNORECASE)
 """Questions about a length of time, which a date answers as well."""
@@ -72,71 +72,71 @@ _AFTER = 30
 """Characters after a number in which its unit stands."""
 
 
-def answer_spans(text: str, asked: AnswerKind, question: str) -> list[Span] | None:
+def answer_spans(text: str, kind: AnswerKind, question: str) -> list[Span] | None:
     """Return the items of the asked kind that the question does not contain, in order.
 
     None if the kind of answer has no recognisable form: then any text may answer.
     """
-    find = _FINDERS.get(asked)
+    find = _FINDERS.get(kind)
     return None if find is None else list(find(text, question))
 
 
-def _new(pattern: re.Pattern[str], text: str, question: str) -> Iterator[re.Match[str]]:
-    known = {match[0].casefold() for match in pattern.finditer(question)}
-    return (match for match in pattern.finditer(text) if match[0].casefold() not in known)
+def _match_new(pattern: re.Pattern[str], text: str, question: str) -> Iterator[re.Match[str]]:
+    known_texts = {match[0].casefold() for match in pattern.finditer(question)}
+    return (match for match in pattern.finditer(text) if match[0].casefold() not in known_texts)
 
 
-def _times(text: str, question: str) -> Iterator[Span]:
-    return (match.span() for match in _new(_DATES, text, question))
+def _find_times(text: str, question: str) -> Iterator[Span]:
+    return (match.span() for match in _match_new(_DATES, text, question))
 
 
-def _numbers(text: str, question: str) -> Iterator[Span]:
-    return (match.span() for match in _new(_NUMBERS, text, question))
+def _find_numbers(text: str, question: str) -> Iterator[Span]:
+    return (match.span() for match in _match_new(_NUMBERS, text, question))
 
 
-def _percentages(text: str, question: str) -> Iterator[Span]:
-    return _numbers(text, question) if _PERCENT.search(text) else iter(())
+def _find_percentages(text: str, question: str) -> Iterator[Span]:
+    return _find_numbers(text, question) if _PERCENT.search(text) else iter(())
 
 
-def _amounts(text: str, question: str) -> Iterator[Span]:
-    return _numbers(text, question) if _MONEY.search(text) else iter(())
+def _find_amounts(text: str, question: str) -> Iterator[Span]:
+    return _find_numbers(text, question) if _MONEY.search(text) else iter(())
 
 
-def _measures(text: str, question: str) -> Iterator[Span]:
-    unit = next((units for asked, units in _MEASURED if asked.search(question)), _UNIT)
-    for match in _new(_NUMBERS, text, question):
+def _find_measures(text: str, question: str) -> Iterator[Span]:
+    unit = next((units for pattern, units in _MEASURED if pattern.search(question)), _UNIT)
+    for match in _match_new(_NUMBERS, text, question):
         if unit.match(text, match.end(), match.end() + _AFTER):
             yield match.span()
     if _OF_AGE.search(question):
         yield from (match.span() for match in _AGE.finditer(text))
     if _SINCE.search(question):
-        yield from _times(text, question)
+        yield from _find_times(text, question)
 
 
-def _names(text: str, question: str) -> Iterator[Span]:
-    known = content_forms(question)
-    named = names_and_numbers(text)
+def _find_names(text: str, question: str) -> Iterator[Span]:
+    known_forms = content_forms(question)
+    name_forms = names_and_numbers(text)
     for match in _NAME.finditer(text):
         forms = [word.form for word in words(match[0]) if word.content]
-        if any(form not in known and form in named for form in forms):
+        if any(form not in known_forms and form in name_forms for form in forms):
             yield match.span()
 
 
 def _forms_of(pattern: re.Pattern[str]) -> Callable[[str, str], Iterator[Span]]:
     """Return a finder of what always has one form."""
-    return lambda text, question: (match.span() for match in _new(pattern, text, question))
+    return lambda text, question: (match.span() for match in _match_new(pattern, text, question))
 
 
 _FINDERS: Mapping[AnswerKind, Callable[[str, str], Iterator[Span]]] = {
-    AnswerKind.TIME: _times,
-    AnswerKind.NUMBER: _numbers,
-    AnswerKind.PERCENT: _percentages,
-    AnswerKind.MONEY: _amounts,
-    AnswerKind.MEASURE: _measures,
+    AnswerKind.TIME: _find_times,
+    AnswerKind.NUMBER: _find_numbers,
+    AnswerKind.PERCENT: _find_percentages,
+    AnswerKind.MONEY: _find_amounts,
+    AnswerKind.MEASURE: _find_measures,
     AnswerKind.COLOUR: _forms_of(_COLOUR),
     AnswerKind.PHONE: _forms_of(_PHONE),
     AnswerKind.EMAIL: _forms_of(_EMAIL),
     AnswerKind.WEBSITE: _forms_of(_WEBSITE),
-    AnswerKind.NAME: _names,
-    AnswerKind.PLACE: _names,
+    AnswerKind.NAME: _find_names,
+    AnswerKind.PLACE: _find_names,
 }

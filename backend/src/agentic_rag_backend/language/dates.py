@@ -29,7 +29,7 @@ Date = tuple[int, int, int]
 """Year, month and day; 0 for a part that is missing."""
 
 
-def years(text: str) -> list[int]:
+def find_years(text: str) -> list[int]:
     """Return the years from 1500 to 2099 that ``text`` names, in their order."""
     return [int(match[1]) for match in _YEAR.finditer(text)]
 

@@ -61,14 +61,14 @@ class Description:
     def __bool__(self) -> bool:
         return bool(self.kinds or self.born or self.died or self.tag or self.gender)
 
-    def __or__(self, other: Description) -> Description:
+    def __or__(self, description: Description) -> Description:
         return Description(
-            self.kinds | other.kinds,
-            self.born | other.born,
-            self.died | other.died,
-            self.tag or other.tag,
-            self.gender | other.gender,
-            tuple(dict.fromkeys((*self.nouns, *other.nouns))),
+            self.kinds | description.kinds,
+            self.born | description.born,
+            self.died | description.died,
+            self.tag or description.tag,
+            self.gender | description.gender,
+            tuple(dict.fromkeys((*self.nouns, *description.nouns))),
         )
 
     @property
@@ -95,112 +95,114 @@ class Description:
         """The description as a line of text, from which `parse` makes it again: "oceanographer, reader; born 1976; female"."""
         parts = [", ".join(dict.fromkeys(self.nouns))]
         parts += [f"born {year}" for year in sorted(self.born)] + [f"died {year}" for year in sorted(self.died)]
-        parts += [_GENDERS[each] for each in sorted(self.gender)]
+        parts += [_GENDERS[gender] for gender in sorted(self.gender)]
         parts += [f"({' '.join(self.tag.replace(';', ' ').split())})"] if self.tag else []
         return "; ".join(part for part in parts if part)
 
     @classmethod
     def parse(cls, text: str) -> Description:
         """Return the description of which `written` is ``text``. Parts that it does not know are left out."""
-        found = cls()
+        description = cls()
         for part in text.split("; "):
             word, _, year = part.partition(" ")
             if part.startswith("("):
-                found |= cls(tag=part[1:-1])
+                description |= cls(tag=part[1:-1])
             elif word in ("born", "died") and year.isdigit():
                 years = frozenset([int(year)])
-                found |= cls(born=years) if word == "born" else cls(died=years)
+                description |= cls(born=years) if word == "born" else cls(died=years)
             elif part in _GENDERS.values():
-                found |= cls(gender=frozenset(key for key, name in _GENDERS.items() if name == part))
+                description |= cls(gender=frozenset(key for key, name in _GENDERS.items() if name == part))
             else:
-                found |= _nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
-        return found
+                description |= _describe_nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
+        return description
 
-    def excludes(self, other: Description) -> bool:
+    def excludes_bearer(self, description: Description) -> bool:
         """Return whether one bearer cannot have both: other years of birth or death, other tags, Mr and Mrs."""
-        tagged = bool(self.tag and other.tag) and self.tag.casefold() != other.tag.casefold()
-        if tagged and not self.kinds & other.kinds:
+        tagged = bool(self.tag and description.tag) and self.tag.casefold() != description.tag.casefold()
+        if tagged and not self.kinds & description.kinds:
             return True
-        if self.gender and other.gender and not self.gender & other.gender:
+        if self.gender and description.gender and not self.gender & description.gender:
             return True
-        return _apart(self.born, other.born) or _apart(self.died, other.died)
+        return _are_apart(self.born, description.born) or _are_apart(self.died, description.died)
 
-    def differs(self, other: Description, *, strictly: bool = True) -> bool:
+    def has_other_kind(self, description: Description, *, strictly: bool = True) -> bool:
         """Return whether their kinds differ: see `kinds_differ`. One person may still have both."""
-        return kinds_differ(self.kinds, other.kinds, strictly=strictly)
+        return kinds_differ(self.kinds, description.kinds, strictly=strictly)
 
 
-def _apart(one: frozenset[int], other: frozenset[int]) -> bool:
-    return bool(one and other) and min(abs(a - b) for a in one for b in other) > NEAR_YEARS
+def _are_apart(years: frozenset[int], other_years: frozenset[int]) -> bool:
+    return bool(years and other_years) and min(abs(a - b) for a in years for b in other_years) > NEAR_YEARS
 
 
-def mentions(name: Sequence[str], found: Sequence[Word], text: str) -> list[tuple[int, int]]:
+def find_mentions(name: Sequence[str], words_: Sequence[Word], text: str) -> list[tuple[int, int]]:
     """Return where a name stands in a text, as spans of characters. One other name may stand between its words.
 
     Args:
         name: the forms of its words.
-        found: the words of ``text``.
+        words_: the words of ``text``.
 
     A name of one word is no mention within a longer name: Ellery is not Port Ellery.
     """
     spans = []
-    for place, word in enumerate(found):
+    for position, word in enumerate(words_):
         if word.form != name[0] or not word.name:
             continue
-        last = _last(name, found, place, text)
-        if last is None or (len(name) == 1 and _longer(found, place, text)):
+        last_position = _find_last_word(name, words_, position, text)
+        if last_position is None or (len(name) == 1 and _is_longer_name(words_, position, text)):
             continue
-        spans.append((word.start, found[last].end))
+        spans.append((word.start, words_[last_position].end))
     return spans
 
 
-def _last(name: Sequence[str], found: Sequence[Word], place: int, text: str) -> int | None:
-    """Return the position of the name's last word, if the name begins at ``place``."""
+def _find_last_word(name: Sequence[str], words_: Sequence[Word], position: int, text: str) -> int | None:
+    """Return the position of the name's last word, if the name begins at ``position``."""
     skipped = 0
     for form in name[1:]:
-        place += 1
-        if place < len(found) and found[place].form != form and not skipped and _middle(found[place]):
-            place, skipped = place + 1, 1
+        position += 1
+        if position < len(words_) and words_[position].form != form and not skipped and _may_be_middle(words_[position]):
+            position, skipped = position + 1, 1
         if (
-            place >= len(found)
-            or found[place].form != form
-            or not _GAP.fullmatch(text[found[place - 1].end : found[place].start])
+            position >= len(words_)
+            or words_[position].form != form
+            or not _GAP.fullmatch(text[words_[position - 1].end : words_[position].start])
         ):
             return None
-    return place
+    return position
 
 
-def _middle(word: Word) -> bool:
+def _may_be_middle(word: Word) -> bool:
     return word.name or word.end - word.start == 1
 
 
-def _longer(found: Sequence[Word], place: int, text: str) -> bool:
+def _is_longer_name(words_: Sequence[Word], position: int, text: str) -> bool:
     """Return whether another name is directly before or after a word, titles and "HMS" apart."""
-    neighbours = [pair for pair in pairwise(found[max(0, place - 1) : place + 2]) if text[pair[0].end : pair[1].start] == " "]
-    beside = [one if other is found[place] else other for one, other in neighbours]
-    return any(word.name and not word.form[0].isdigit() and not _prefix(word.form) for word in beside)
+    neighbours = [
+        pair for pair in pairwise(words_[max(0, position - 1) : position + 2]) if text[pair[0].end : pair[1].start] == " "
+    ]
+    beside = [neighbour if next_neighbour is words_[position] else next_neighbour for neighbour, next_neighbour in neighbours]
+    return any(word.name and not word.form[0].isdigit() and not _is_prefix(word.form) for word in beside)
 
 
-def _prefix(form: str) -> bool:
+def _is_prefix(form: str) -> bool:
     return form in _TITLES or form in ("hms", "ss", "rms", "dr", "mv")
 
 
-def describe(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> Description:
+def describe(name: Sequence[str], text: str, words_: Sequence[Word] | None = None) -> Description:
     """Return what a sentence says about the bearer of a name, given by the forms of its words.
 
     Args:
-        read: the words of ``text``, if they were read before.
+        words_: the words of ``text``, if they were read before.
     """
-    found = Description()
-    for start, end in mentions(name, words(text) if read is None else read, text):
+    description = Description()
+    for start, end in find_mentions(name, words(text) if words_ is None else words_, text):
         before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
-        found |= _nouns(_before(before)) | _titled(before) | _after(after)
-    return found
+        description |= _describe_nouns(_nouns_before(before)) | _read_title(before) | _describe_after(after)
+    return description
 
 
-def describes(read: Sequence[Word]) -> bool:
+def may_describe(words_: Sequence[Word]) -> bool:
     """Return whether a text with these words may say something about a bearer: a kind, a deed, a title or a year of life."""
-    return any(word.form in FIELDS or word.form in _TELLING for word in read)
+    return any(word.form in FIELDS or word.form in _TELLING for word in words_)
 
 
 def gender_of(pronoun: str) -> frozenset[str]:
@@ -210,55 +212,55 @@ def gender_of(pronoun: str) -> frozenset[str]:
 
 def describe_title(name: Sequence[str], title: str) -> Description:
     """Return what a document's title says about the bearer of a name: "John Marsh (painter)", "Staff profile: the nurse …"."""
-    found = describe(name, title)
-    for _, end in mentions(name, words(title), title):
+    description = describe(name, title)
+    for _, end in find_mentions(name, words(title), title):
         if match := _PARENTHESIS.match(title, end):
-            found |= Description(tag=match[1].strip())
-    return found
+            description |= Description(tag=match[1].strip())
+    return description
 
 
-def belonging(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> frozenset[str]:
+def find_belongings(name: Sequence[str], text: str, words_given: Sequence[Word] | None = None) -> frozenset[str]:
     """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital".
 
     Args:
-        read: the words of ``text``, if they were read before.
+        words_given: the words of ``text``, if they were read before.
     """
-    found = words(text) if read is None else read
-    ends = (end for _, end in mentions(name, found, text))
+    words_ = words(text) if words_given is None else words_given
+    ends = (end for _, end in find_mentions(name, words_, text))
     return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
 
 
-def _before(text: str) -> list[str]:
+def _nouns_before(text: str) -> list[str]:
     """Return the nouns directly before a name: "the English painter John Marsh", "directed by Paul Winter"."""
-    found = words(text)
-    if not found or text[found[-1].end :] not in (" ", ' "', " “"):
+    words_ = words(text)
+    if not words_ or text[words_[-1].end :] not in (" ", ' "', " “"):
         return []
-    last = found[-1]
-    if last.form in FIELDS:
-        return [_noun(text, last)]
-    return [DEEDS[found[-2].form]] if last.form == "by" and len(found) > 1 and found[-2].form in DEEDS else []
+    last_word = words_[-1]
+    if last_word.form in FIELDS:
+        return [_normalise_noun(text, last_word)]
+    return [DEEDS[words_[-2].form]] if last_word.form == "by" and len(words_) > 1 and words_[-2].form in DEEDS else []
 
 
-def _titled(before: str) -> Description:
+def _read_title(before: str) -> Description:
     word = before.rstrip(" .").rpartition(" ")[2].casefold()
     return Description(gender=frozenset(_TITLES[word])) if word in _TITLES and before[-1:] == " " else Description()
 
 
-def _after(text: str) -> Description:
-    found = Description()
+def _describe_after(text: str) -> Description:
+    description = Description()
     if match := _PARENTHESIS.match(text):
         inside = match[1]
-        found |= _life(f"({inside})") | _nouns(_described(inside))
+        description |= _read_life(f"({inside})") | _describe_nouns(_list_nouns(inside))
     elif match := re.match(r",?\s(?:who\s)?(?:was\s)?(?=born\b)", text):
-        found |= _life(text[match.end() : match.end() + 60])
+        description |= _read_life(text[match.end() : match.end() + 60])
     for pattern in (_STATES, _APPOSITION, _THE):
         if match := pattern.match(text):
-            found |= _nouns(_described(text[match.end() :]))
+            description |= _describe_nouns(_list_nouns(text[match.end() :]))
             break
-    return found
+    return description
 
 
-def _life(text: str) -> Description:
+def _read_life(text: str) -> Description:
     born, died = _BORN.search(text), _DIED.search(text)
     life = _LIFE.match(text)
     return Description(
@@ -267,41 +269,45 @@ def _life(text: str) -> Description:
     )
 
 
-def _described(text: str) -> list[str]:
+def _list_nouns(text: str) -> list[str]:
     """Return the nouns of a description, up to a word that ends it: "a retired chemist and poet from Leeds"."""
     end = re.search(r"[.;:()]", text)
-    found = words(text[: end.start()] if end else text)[:_MAX_WORDS]
+    words_ = words(text[: end.start()] if end else text)[:_MAX_WORDS]
     nouns: list[str] = []
-    for place, word in enumerate(found):
-        before = found[place - 1] if place else None
+    for position, word in enumerate(words_):
+        before = words_[position - 1] if position else None
         if before is not None and "," in text[before.end : word.start] and nouns:
             break
-        if word.form in FIELDS and not _belongs_to_next(text, found, place):
-            nouns.append(_noun(text, word))
+        if word.form in FIELDS and not _belongs_to_next(text, words_, position):
+            nouns.append(_normalise_noun(text, word))
         if word.form in _ENDS:
             if before is not None and before.form in _SCHOLARS:
-                nouns += [DISCIPLINES[each.form] for each in found[place + 1 : place + 3] if each.form in DISCIPLINES]
+                nouns += [
+                    DISCIPLINES[word_after.form]
+                    for word_after in words_[position + 1 : position + 3]
+                    if word_after.form in DISCIPLINES
+                ]
             break
     return nouns
 
 
-def _belongs_to_next(text: str, found: Sequence[Word], place: int) -> bool:
+def _belongs_to_next(text: str, words_: Sequence[Word], position: int) -> bool:
     """Return whether a noun describes the word after it: "the painter's son", "the chemist Anna Brandt", "ferry engineer"."""
-    word = found[place]
+    word = words_[position]
     if text[word.start : word.end].casefold().endswith(("'s", "’s")):
         return True
-    if place + 1 >= len(found) or text[word.end : found[place + 1].start] != " ":
+    if position + 1 >= len(words_) or text[word.end : words_[position + 1].start] != " ":
         return False
-    following = found[place + 1]
+    following = words_[position + 1]
     return (following.name and not following.form[0].isdigit()) or following.form in FIELDS
 
 
-def _noun(text: str, word: Word) -> str:
+def _normalise_noun(text: str, word: Word) -> str:
     return text[word.start : word.end].casefold()
 
 
-def _nouns(found: Sequence[str]) -> Description:
-    return Description(kinds=frozenset(map(comparable, found)), nouns=tuple(found))
+def _describe_nouns(nouns_found: Sequence[str]) -> Description:
+    return Description(kinds=frozenset(map(comparable, nouns_found)), nouns=tuple(nouns_found))
 
 
 def names_of(text: str) -> Iterator[tuple[str, ...]]:

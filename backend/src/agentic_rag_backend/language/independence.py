@@ -53,13 +53,13 @@ def refers_back(text: str) -> bool:
 
 
 @lru_cache(maxsize=16_384)
-def standing(text: str) -> float:
+def rate_independence(text: str) -> float:
     """Return how well a sentence is understood without its neighbours, in [0, 1].
 
     1: a statement that needs no context. Lower: it begins in the first person or asks. Lower still: it begins with a word that
     refers to the context, lacks a verb, or opens a quotation that it does not close. 0: it is no statement.
     """
-    if not is_statement(text) or not is_statement(text := plain(text)):
+    if not is_statement(text) or not is_statement(text := simplify_sentence(text)):
         return 0.0
     value = 0.2 if _FILE_NAME.search(text) else 1.0
     value *= 0.75 ** len(_FILLERS.findall(text))
@@ -75,20 +75,20 @@ def standing(text: str) -> float:
         value *= 0.6
     if text.rstrip(_CLOSING).endswith("?"):
         value *= 0.4
-    if not _balanced(text):
+    if not _has_paired_marks(text):
         value *= 0.3
     if not _has_verb(text):
         value *= 0.25
     return value
 
 
-def plain(text: str) -> str:
+def simplify_sentence(text: str) -> str:
     """Return a sentence on one line, without marks of emphasis, a label in emphasis before it, and a list marker."""
     line = _LABEL_IN_EMPHASIS.sub("", _LIST_MARKER.sub("", " ".join(text.split())))
     return _EMPHASISED.sub(r"\2", line).replace("**", "")
 
 
-def claims(text: str) -> list[str]:
+def split_claims(text: str) -> list[str]:
     """Return the parts of a sentence that stand by themselves, divided at semicolons; the sentence itself if one part does not.
 
     All words stay in their order. A part begins with a capital and ends with a full stop.
@@ -96,16 +96,16 @@ def claims(text: str) -> list[str]:
     parts = [part.strip() for part in text.split("; ")]
     if len(parts) < 2 or "(" in text or "“" in text or '"' in text:
         return [text]
-    whole = [_sentence(part) for part in parts]
-    return whole if all(standing(part) >= 1.0 for part in whole) else [text]
+    sentences = [_make_sentence(part) for part in parts]
+    return sentences if all(rate_independence(part) >= 1.0 for part in sentences) else [text]
 
 
-def _sentence(part: str) -> str:
+def _make_sentence(part: str) -> str:
     part = re.sub(r"^(?:and|but|so) ", "", part)
     return f"{part[:1].upper()}{part[1:].rstrip('.;,')}{'' if part[-1:] in _FULL_STOPS else '.'}"
 
 
-def _balanced(text: str) -> bool:
+def _has_paired_marks(text: str) -> bool:
     return text.count('"') % 2 == 0 and text.count("“") == text.count("”") and text.count("(") == text.count(")")
 
 
@@ -113,10 +113,10 @@ def _has_verb(text: str) -> bool:
     """Return whether an English sentence has a finite verb. A text without English function words has one, unless it is a list
     of names and numbers.
     """
-    written = _WORD.findall(text)
-    words = [word.casefold() for word in written]
+    words_ = _WORD.findall(text)
+    words = [word.casefold() for word in words_]
     if not any(comparable(word) in STARTERS or word in ("of", "in", "and", "to") for word in words):
-        return sum(not word[0].islower() for word in written) < _MAX_NAMES * len(written)
+        return sum(not word[0].islower() for word in words_) < _MAX_NAMES * len(words_)
     if any(comparable(match[1]) not in OPENERS | STOP_WORDS for match in _BEFORE_DETERMINER.finditer(text)):
         return True
     return any(_is_finite(words[number - 1], word, words[number + 1 : number + 2]) for number, word in enumerate(words) if number)

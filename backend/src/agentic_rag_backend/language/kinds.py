@@ -92,16 +92,16 @@ _DEEDS = {
 }  # fmt: skip
 
 
-def _table() -> dict[str, Field]:
-    found: dict[str, Field] = {}
+def _make_table() -> dict[str, Field]:
+    fields: dict[str, Field] = {}
     for name, nouns in _FIELDS.items():
         sort, _, field = name.partition("/")
         for noun in nouns.split():
-            found.setdefault(comparable(noun), Field(sort.rstrip("*"), field, sort.endswith("*")))
-    return found
+            fields.setdefault(comparable(noun), Field(sort.rstrip("*"), field, sort.endswith("*")))
+    return fields
 
 
-FIELDS = _table()
+FIELDS = _make_table()
 """The field of each noun, by its form."""
 DISCIPLINES = {comparable(name): person for name, person in _SCHOLARSHIP.items()}
 """The noun for somebody of a discipline, by its form."""
@@ -114,15 +114,15 @@ def fields_of(kinds: Iterable[str]) -> frozenset[Field]:
     return frozenset(FIELDS[kind] for kind in kinds)
 
 
-def kinds_differ(one: Iterable[str], other: Iterable[str], *, strictly: bool = True) -> bool:
+def kinds_differ(kinds: Iterable[str], other_kinds: Iterable[str], *, strictly: bool = True) -> bool:
     """Return whether no kind of one goes with a kind of the other: a painter is no chemist. False if either has none.
 
     Args:
         strictly: kinds of an open field ("politician") go with all of their sort. Otherwise only with their own field.
     """
-    firsts, seconds = fields_of(one), fields_of(other)
+    firsts, seconds = fields_of(kinds), fields_of(other_kinds)
     return bool(firsts and seconds) and not any(_go_together(a, b, strictly) for a in firsts for b in seconds)
 
 
-def _go_together(one: Field, other: Field, strictly: bool) -> bool:
-    return one.sort == other.sort and (one.name == other.name or (strictly and (one.open or other.open)))
+def _go_together(field: Field, other_field: Field, strictly: bool) -> bool:
+    return field.sort == other_field.sort and (field.name == other_field.name or (strictly and (field.open or other_field.open)))

@@ -27,13 +27,13 @@ class Literals:
     identifiers: tuple[str, ...] = ()
 
 
-def literals(text: str) -> Literals:
+def find_literals(text: str) -> Literals:
     """Return the literal parts of a query.
 
     An identifier is a word that mixes letters and digits ("KX-4471"), joins parts by underscores or double colons
     ("parse_header"), or is a number in groups or of six digits. Ordinals, decades, dates and quantities are none.
     """
-    quoted = tuple(next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
+    quoted = tuple(next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
     words = (word.strip(_AROUND) for word in _QUOTED.sub(" ", text).split())
     return Literals(quoted, tuple(word for word in words if _is_identifier(word)))
 
@@ -46,7 +46,7 @@ def _is_identifier(word: str) -> bool:
     if "::" in word or "_" in word.strip("_"):
         return True
     parts = _PARTS.split(word)
-    if any(_mixes(part) for part in parts):
+    if any(_mixes_letters_and_digits(part) for part in parts):
         return True
     # "KX-4471" and "kx-4471", but neither "4-letter" nor "mid-1970".
     numbered = any(part.isdecimal() for part in parts)
@@ -54,7 +54,7 @@ def _is_identifier(word: str) -> bool:
     return (numbered and any(part.isupper() for part in parts)) or long
 
 
-def _mixes(part: str) -> bool:
+def _mixes_letters_and_digits(part: str) -> bool:
     """Return whether a part has letters and digits, and is no quantity."""
     has_digit = any(character.isdigit() for character in part)
     return has_digit and any(character.isalpha() for character in part) and not _QUANTITY.fullmatch(part)

@@ -37,85 +37,91 @@ class NounPhrase:
 
 def noun_phrases(text: str) -> list[NounPhrase]:
     """Return the noun phrases of ``text`` in order, without names and without words that distinguish no subject."""
-    found = words(text)
+    words_ = words(text)
     phrases = []
-    for start, end in _runs(text, found):
-        run = _trimmed(text, found[start:end], found[end] if end < len(found) else None)
+    for start, end in _find_runs(text, words_):
+        run = _trim_run(text, words_[start:end], words_[end] if end < len(words_) else None)
         if run and not run[-1].name and _says_a_subject(text, run):
             phrases.append(NounPhrase(run[0].start, run[-1].end, tuple(word.form for word in run)))
     return phrases
 
 
-def _runs(text: str, found: Sequence[Word]) -> Iterator[tuple[int, int]]:
+def _find_runs(text: str, words_: Sequence[Word]) -> Iterator[tuple[int, int]]:
     """Yield the positions of content words that follow an opening word without punctuation between them."""
     position = 0
-    while position < len(found):
-        if not _opens(text, found, position):
+    while position < len(words_):
+        if not _may_open(text, words_, position):
             position += 1
             continue
         end = position
-        while end < len(found) and _belongs(found[end]) and (end == position or _adjacent(text, found[end - 1], found[end])):
+        while (
+            end < len(words_)
+            and _may_belong(words_[end])
+            and (end == position or _are_adjacent(text, words_[end - 1], words_[end]))
+        ):
             end += 1
-            if _possessive(text, found[end - 1]):
+            if _is_possessive(text, words_[end - 1]):
                 break
         if end > position:
             yield position, end
         position = max(end, position + 1)
 
 
-def _opens(text: str, found: Sequence[Word], position: int) -> bool:
+def _may_open(text: str, words_: Sequence[Word], position: int) -> bool:
     """Return whether a phrase may begin at this word: an opening word, a number or a possessive is directly before it."""
-    if position == 0 or not _belongs(found[position]):
+    if position == 0 or not _may_belong(words_[position]):
         return False
-    before = found[position - 1]
-    if not _adjacent(text, before, found[position]) or text[before.end] == "-":
+    before = words_[position - 1]
+    if not _are_adjacent(text, before, words_[position]) or text[before.end] == "-":
         return False
-    return before.form in OPENERS or before.form[0].isdigit() or _possessive(text, before)
+    return before.form in OPENERS or before.form[0].isdigit() or _is_possessive(text, before)
 
 
-def _belongs(word: Word) -> bool:
+def _may_belong(word: Word) -> bool:
     return word.content and word.form not in OPENERS and word.form not in ADVERBS and not word.form[0].isdigit()
 
 
-def _adjacent(text: str, first: Word, second: Word) -> bool:
-    return _PLAIN_GAP.fullmatch(text, first.end, second.start) is not None
+def _are_adjacent(text: str, word: Word, next_word: Word) -> bool:
+    return _PLAIN_GAP.fullmatch(text, word.end, next_word.start) is not None
 
 
-def _possessive(text: str, word: Word) -> bool:
+def _is_possessive(text: str, word: Word) -> bool:
     return text[word.start : word.end].casefold().endswith(("'s", "’s")) or text[word.end : word.end + 1] in ("'", "’")
 
 
-def _trimmed(text: str, run: Sequence[Word], following: Word | None) -> list[Word]:
+def _trim_run(text: str, run: Sequence[Word], following: Word | None) -> list[Word]:
     """Cut the run before its first verb, drop leading adjectives that say little, and keep the last three words."""
-    kept: list[Word] = []
+    phrase_words: list[Word] = []
     for number, word in enumerate(run):
         after = run[number + 1] if number + 1 < len(run) else following
         if number and _is_verb(text, word, after):
             break
-        kept.append(word)
-    while len(kept) > 1 and (kept[0].form in LEADING_ADJECTIVES or kept[0].form in GENERIC_NOUNS or kept[0].form in VERBS):
-        kept = kept[1:]
-    return kept[-MAX_WORDS:]
+        phrase_words.append(word)
+    while len(phrase_words) > 1 and (
+        phrase_words[0].form in LEADING_ADJECTIVES or phrase_words[0].form in GENERIC_NOUNS or phrase_words[0].form in VERBS
+    ):
+        phrase_words = phrase_words[1:]
+    return phrase_words[-MAX_WORDS:]
 
 
 def _is_verb(text: str, word: Word, after: Word | None) -> bool:
     """Return whether a word after the first word of a phrase reads as a verb or an adverb."""
     if word.name:
         return False
-    written = text[word.start : word.end].casefold()
-    if written.endswith(("ed", "ly")) or word.form in VERBS:
+    token = text[word.start : word.end].casefold()
+    if token.endswith(("ed", "ly")) or word.form in VERBS:
         return True
-    if not written.endswith("ing") or after is None or not _adjacent(text, word, after):
+    if not token.endswith("ing") or after is None or not _are_adjacent(text, word, after):
         return False
     # "the office wondering what" has a verb, "kelp farming in" and "shared purchasing desk" have a noun.
-    return not _belongs(after) and after.form not in _AFTER_NOUNS
+    return not _may_belong(after) and after.form not in _AFTER_NOUNS
 
 
 def _says_a_subject(text: str, run: Sequence[Word]) -> bool:
     head = run[-1]
-    written = text[head.start : head.end].casefold()
+    token = text[head.start : head.end].casefold()
     if len(head.form) < _SHORTEST or head.form in GENERIC_NOUNS or head.form in LEADING_ADJECTIVES:
         return False
-    if head.form in VERBS or _possessive(text, head) or written.endswith(("ed", *_ADJECTIVE_ENDINGS)):
+    if head.form in VERBS or _is_possessive(text, head) or token.endswith(("ed", *_ADJECTIVE_ENDINGS)):
         return False
-    return not written.endswith("ing") or len(run) > 1
+    return not token.endswith("ing") or len(run) > 1

@@ -25,14 +25,14 @@ appointed dismissed; joined left; lent borrowed; lend borrow; teach learn; taugh
 """
 
 
-def _opposites() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+def _load_opposites() -> dict[str, frozenset[str]]:
+    opposites: dict[str, set[str]] = {}
     for pair in _PAIRS.replace("\n", " ").split(";"):
-        one, other = (comparable(word) for word in pair.split())
-        found.setdefault(one, set()).add(other)
-        found.setdefault(other, set()).add(one)
-    return {form: frozenset(others) for form, others in found.items()}
+        first_form, opposite_form = (comparable(word) for word in pair.split())
+        opposites.setdefault(first_form, set()).add(opposite_form)
+        opposites.setdefault(opposite_form, set()).add(first_form)
+    return {form: frozenset(opposite_forms) for form, opposite_forms in opposites.items()}
 
 
-OPPOSITES = _opposites()
+OPPOSITES = _load_opposites()
 """The opposites of each form."""

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from agentic_rag_backend.language.titles import is_excerpt
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.values import find_moments
 
 _Time = TypeVar("_Time", datetime, str)
 DATE_FIELDS = ("updated", "modified", "date", "published", "year")
@@ -50,7 +50,7 @@ def end_of(periods: Sequence[tuple[_Time | None, _Time | None]]) -> _Time | None
     begins before the last end is older than that end. A passage without both, or that begins later, states that the fact holds.
     """
     end = max((end for _, end in periods if end is not None), default=None)
-    if end is None or any(other is None and (begin is None or begin >= end) for begin, other in periods):
+    if end is None or any(other_end is None and (begin is None or begin >= end) for begin, other_end in periods):
         return None
     return end
 
@@ -72,7 +72,7 @@ def document_date(title: str, metadata: Mapping[str, Any]) -> str:
             return match[0]
     if is_excerpt(title):
         return ""
-    for moment in moments(title):
+    for moment in find_moments(title):
         if moment.years and moment.month:
             return "-".join((f"{moment.years[0]:04d}", *(f"{part:02d}" for part in (moment.month, moment.day) if part)))
     year = _LAST_YEAR.search(title.rstrip())

@@ -1,8 +1,9 @@
 """Marks that a language model or its server reads as structure: the tokens of chat templates, and the fences of prompts.
 
 A server that applies a chat template may turn the text ``<|im_start|>system`` of a document into the beginning of a system turn.
-`neutralise` replaces the first bracket of such a mark by another one, which no tokenizer knows: ``⟨|im_start|>``. `restore` is
-the inverse for replies, so that a model can quote a document. Both keep the length of a text, and so its offsets.
+`neutralise_marks` replaces the first bracket of such a mark by another one, which no tokenizer knows: ``⟨|im_start|>``.
+`restore_marks` is the inverse for replies, so that a model can quote a document. Both keep the length of a text, and so its
+offsets.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def _fence_of(names: str) -> str:
     return rf"(?={_GAP}(?:[/∕⁄／⧸\\]{_GAP})*(?:{names})\b)"
 
 
-def _spelled(name: str) -> str:
+def _spelling_pattern(name: str) -> str:
     """Return a pattern of a name in ordinary or full-width letters, with hidden characters between them."""
     return rf"[{_HIDDEN}]*".join(f"[{letter}{chr(ord(letter) + _FULL_WIDTH)}]" for letter in name)
 
 
 _FULL_WIDTH = ord("ａ") - ord("a")
-_NAMES = "|".join(map(_spelled, FENCES))
+_NAMES = "|".join(map(_spelling_pattern, FENCES))
 _FENCE = re.compile(f"[{_ANGLES}]{_fence_of(_NAMES)}", re.IGNORECASE)
 _NEUTRAL_MARK = re.compile(rf"⟨(?={_ANGLED})|⟦(?={_SQUARE})|⟧(?={_CLOSED})|⟨(?i:{_fence_of(_NAMES)})")
 _LONGEST = 80
@@ -62,7 +63,7 @@ _LONGEST = 80
 _OPEN = re.compile(rf"[⟨⟦⟧][^>\]]{{0,{_LONGEST}}}\Z")
 
 
-def neutralise(text: str) -> str:
+def neutralise_marks(text: str) -> str:
     """Return ``text`` in which no tokenizer finds the token of a chat template."""
     return _MARK.sub(lambda match: _NEUTRAL[match[0]], text)
 
@@ -72,7 +73,7 @@ def neutralise_fences(text: str) -> str:
     return _FENCE.sub(_NEUTRAL["<"], text)
 
 
-def restore(text: str) -> str:
+def restore_marks(text: str) -> str:
     """Return ``text`` with the marks of the original."""
     return _NEUTRAL_MARK.sub(lambda match: _ORIGINAL[match[0]], text)
 
@@ -80,7 +81,7 @@ def restore(text: str) -> str:
 def restore_all(value: Any) -> Any:
     """Return a JSON value with restored texts. Names of members stay as they are."""
     if isinstance(value, str):
-        return restore(value)
+        return restore_marks(value)
     if isinstance(value, dict):
         return {name: restore_all(item) for name, item in value.items()}
     return [restore_all(item) for item in value] if isinstance(value, list) else value
@@ -92,15 +93,15 @@ class StreamRestorer:
     def __init__(self) -> None:
         self._pending = ""
 
-    def feed(self, piece: str) -> str:
+    def feed_piece(self, piece: str) -> str:
         """Return the text that is known now. The beginning of a mark waits for its end."""
         text = self._pending + piece
         opened = _OPEN.search(text)
         end = opened.start() if opened else len(text)
         self._pending = text[end:]
-        return restore(text[:end])
+        return restore_marks(text[:end])
 
-    def finish(self) -> str:
+    def finish_text(self) -> str:
         """Return the rest of the text."""
-        rest, self._pending = self._pending, ""
-        return restore(rest)
+        remainder, self._pending = self._pending, ""
+        return restore_marks(remainder)

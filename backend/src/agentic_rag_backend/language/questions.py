@@ -131,8 +131,8 @@ def asked_for(question: str) -> AnswerKind:
     if _THEME.match(question) and not any(pattern.match(question.strip()) for pattern in (_MEASURE, _NUMBER, _MONEY, _PERCENT)):
         return AnswerKind.THEME
     # The first question word determines the kind. A second one belongs to a clause that describes it.
-    found = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
-    return min(found, key=lambda item: item[0])[1] if found else AnswerKind.OTHER
+    matches = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
+    return min(matches, key=lambda item: item[0])[1] if matches else AnswerKind.OTHER
 
 
 _KINDS = (
@@ -151,32 +151,34 @@ _KINDS = (
 )
 
 
-def measured(question: str) -> frozenset[str]:
+def find_measure(question: str) -> frozenset[str]:
     """Return the forms of the counted or measured noun: "passenger" for "How many passengers …". Empty without one.
 
     A number answers such a question only if the text names the counted noun.
     """
     match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
-    return frozenset(list(_content(next(filter(None, match.groups()))))[:1]) if match else frozenset()
+    return frozenset(list(_content_forms(next(filter(None, match.groups()))))[:1]) if match else frozenset()
 
 
-def _content(text: str) -> dict[str, None]:
+def _content_forms(text: str) -> dict[str, None]:
     return {word.form: None for word in words(text) if word.content and word.form not in _UNTOLD}
 
 
-def related(form: str, others: Iterable[str]) -> bool:
-    """Return whether ``form`` is in ``others`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
+def is_related_form(form: str, other_forms: Iterable[str]) -> bool:
+    """Return whether ``form`` is in ``other_forms`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
 
     Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ
     on either side. Numbers must be equal.
     """
     base = _IRREGULAR.get(form, form)
-    for other in others:
-        if base == _IRREGULAR.get(other, other):
+    for other_form in other_forms:
+        if base == _IRREGULAR.get(other_form, other_form):
             return True
-        if form[:_LEAST_COMMON] != other[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
+        if form[:_LEAST_COMMON] != other_form[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
             continue
-        common = next((n for n, (a, b) in enumerate(zip(form, other, strict=False)) if a != b), min(len(form), len(other)))
-        if max(len(form), len(other)) - common <= _MAX_DIFFERENT:
+        common = next(
+            (n for n, (a, b) in enumerate(zip(form, other_form, strict=False)) if a != b), min(len(form), len(other_form))
+        )
+        if max(len(form), len(other_form)) - common <= _MAX_DIFFERENT:
             return True
     return False

@@ -26,24 +26,26 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘(\[]*([^\W_][\w'’]*)?")
 
 
-def _set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_BEFORE_NAMES = _set(
+_BEFORE_NAMES = _split_words(
     "dr mr mrs ms mx prof st sts gen col lt sgt capt cmdr maj adm rev hon sen rep gov pres amb fr sr. mt ft vs cf viz "
     "eg ie e.g i.e al approx ca messrs mme mlle dept bzw z.b d.h u.a sog evtl ggf vgl"
 )
 """A period after these words never ends a sentence."""
-_BEFORE_NUMBERS = _set("no nos nr fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec")
+_BEFORE_NUMBERS = _split_words(
+    "no nos nr fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec"
+)
 """A period after these words does not end a sentence if a digit follows."""
-_AFTER_ORDINALS = _set(
+_AFTER_ORDINALS = _split_words(
     "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember Jahrhundert Jahrhunderts"
 )
 """Words after a German ordinal, which has a period: "am 3. Oktober", "im 19. Jahrhundert"."""
-_SOMETIMES = _set("inc ltd co corp jr sr etc bros a.m p.m b.c a.d ph.d m.d b.a m.a u.s u.k u.n e.u d.c ave blvd rd est")
+_SOMETIMES = _split_words("inc ltd co corp jr sr etc bros a.m p.m b.c a.d ph.d m.d b.a m.a u.s u.k u.n e.u d.c ave blvd rd est")
 """A period after these words ends a sentence only if the next word commonly begins sentences."""
-_STARTERS = _set(
+_STARTERS = _split_words(
     "the a an it its he she his her they their we our you i this that these those there in on at by for from to with as after "
     "before during since when while where who what which how why if although though however but and or so then also both each "
     "some many most several one two three no not today later according because until despite between among under over"
@@ -63,11 +65,11 @@ class Sentence(NamedTuple):
     @property
     def complete(self) -> bool:
         """Whether it begins and ends like a sentence. False for headings and for sentences cut by a chunk's edge."""
-        first = self.text.lstrip("\"'“‘([«")[:1]
-        return bool(first) and not first.islower() and is_ended(self.text)
+        first_character = self.text.lstrip("\"'“‘([«")[:1]
+        return bool(first_character) and not first_character.islower() and has_end_mark(self.text)
 
 
-def is_ended(text: str) -> bool:
+def has_end_mark(text: str) -> bool:
     """Return whether a text ends with a full stop, a question mark or the like, closing quotation marks aside."""
     return text.rstrip().rstrip("\"'”’)]»】」』）》〉")[-1:] in _FULL_STOPS
 
@@ -84,21 +86,21 @@ def stands_alone(line: str) -> bool:
 
 def with_full_stop(text: str) -> str:
     """Return a text that is ended: with a full stop if it has no ending."""
-    return text if is_ended(text) else f"{text}."
+    return text if has_end_mark(text) else f"{text}."
 
 
 def split_sentences(text: str) -> list[Sentence]:
     """Return the sentences of ``text`` in order, without overlap. Only space and list markers are between them."""
     sentences = []
-    for start, end in _blocks(text):
-        for begin, stop in _within(text, start, end):
-            sentence = _trimmed(text, begin, stop)
+    for start, end in _find_blocks(text):
+        for begin, stop in _find_sentences(text, start, end):
+            sentence = _trim_sentence(text, begin, stop)
             if sentence is not None:
                 sentences.append(sentence)
     return sentences
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
+def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Yield runs of lines that form one block."""
     start: int | None = None
     position = 0
@@ -116,14 +118,14 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
         yield start, position
 
 
-def _within(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _find_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     marker = _LIST_MARKER.match(text, start + len(text[start:end]) - len(text[start:end].lstrip(" \t")), end)
     begin = marker.end() if marker else start
     for ending in _ENDING.finditer(text, begin, end):
         if _ends_sentence(text, begin, ending, end):
-            yield from _pieces(text, begin, ending.end())
+            yield from _cut_pieces(text, begin, ending.end())
             begin = ending.end()
-    yield from _pieces(text, begin, end)
+    yield from _cut_pieces(text, begin, end)
 
 
 def _ends_sentence(text: str, begin: int, ending: re.Match[str], end: int) -> bool:
@@ -149,7 +151,7 @@ def _ends_sentence(text: str, begin: int, ending: re.Match[str], end: int) -> bo
     return True
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _cut_pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > MAX_SENTENCE_CHARACTERS:
         cut = max(text.rfind(separator, start + 1, start + MAX_SENTENCE_CHARACTERS) for separator in (" ", "\n"))
         cut = cut if cut > start else start + MAX_SENTENCE_CHARACTERS
@@ -159,7 +161,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _trimmed(text: str, start: int, end: int) -> Sentence | None:
+def _trim_sentence(text: str, start: int, end: int) -> Sentence | None:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     end -= len(piece) - len(piece.rstrip())

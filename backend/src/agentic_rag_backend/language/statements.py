@@ -39,8 +39,8 @@ def is_statement(text: str) -> bool:
     if piece.lstrip("\"'“‘([«*_—–- ")[:1].islower():
         return False
     capitals = sum(word[0].isupper() for word in words) / len(words)
-    most = _MAX_CAPITALS_LABELLED if _LABEL.match(piece) else _MAX_CAPITALS
-    return capitals <= most
+    largest_share = _MAX_CAPITALS_LABELLED if _LABEL.match(piece) else _MAX_CAPITALS
+    return capitals <= largest_share
 
 
 def leans_on_context(text: str) -> bool:

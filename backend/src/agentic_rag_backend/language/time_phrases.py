@@ -60,13 +60,13 @@ def time_phrase(question: str, now: datetime) -> TimePhrase | None:
 
     A date counts only after a preposition: "the 2014 report" and "the flood of 1926" name things.
     """
-    dated = _dated(question)
+    dated = _find_dated_phrase(question)
     if dated is not None:
         return dated
-    if (relative := _relative(question, now)) is not None:
+    if (relative := _find_relative_phrase(question, now)) is not None:
         return relative
     if event := _EVENT.search(question):
-        dates = [period for moment, _ in placed_moments(event["event"]) if (period := period_of_moment(moment)) is not None]
+        dates = [period for moment, _ in placed_moments(event["event"]) if (period := moment_period(moment)) is not None]
         relation = _RELATIONS[event["word"].casefold()]
         return TimePhrase(event[0].strip(), relation, dates[0] if dates else None, "" if dates else event["event"].strip())
     if present := _NOW.search(question):
@@ -74,16 +74,16 @@ def time_phrase(question: str, now: datetime) -> TimePhrase | None:
     return None
 
 
-def _dated(question: str) -> TimePhrase | None:
-    placed = placed_moments(question)
-    for number, (moment, (start, end)) in enumerate(placed):
+def _find_dated_phrase(question: str) -> TimePhrase | None:
+    placed_dates = placed_moments(question)
+    for number, (moment, (start, end)) in enumerate(placed_dates):
         # The text of a range has its preposition: "from 2009 to 2014".
-        word, period = _BEFORE_DATE.search(question[:start]) or _RANGE.match(moment.text), period_of_moment(moment)
+        word, period = _BEFORE_DATE.search(question[:start]) or _RANGE.match(moment.text), moment_period(moment)
         if period is None or word is None:
             continue
         begin = min(word.start(), start) if word.string is not moment.text else start
         relation = _RELATIONS[word["word"].casefold()]
-        joined = _joined(question, placed, number) if word["word"].casefold() in ("from", "between") else None
+        joined = _join_range(question, placed_dates, number) if word["word"].casefold() in ("from", "between") else None
         if joined is not None:
             return TimePhrase(question[begin : joined[1]], "at", (period[0], joined[0][1]))
         spans = moment.years is not None and moment.years[0] != moment.years[1]
@@ -91,16 +91,16 @@ def _dated(question: str) -> TimePhrase | None:
     return None
 
 
-def _joined(question: str, placed: Sequence[tuple[Moment, tuple[int, int]]], number: int) -> tuple[Period, int] | None:
+def _join_range(question: str, placed_dates: Sequence[tuple[Moment, tuple[int, int]]], number: int) -> tuple[Period, int] | None:
     """Return the period and the end of the date that a range leads to, such as 2014 in "from 2009 to 2014"."""
-    if number + 1 == len(placed):
+    if number + 1 == len(placed_dates):
         return None
-    (_, (_, end)), (other, (start, last)) = placed[number], placed[number + 1]
-    period = period_of_moment(other)
-    return (period, last) if period is not None and _JOINED.fullmatch(question[end:start]) else None
+    (_, (_, end)), (next_moment, (start, end_of_range)) = placed_dates[number], placed_dates[number + 1]
+    period = moment_period(next_moment)
+    return (period, end_of_range) if period is not None and _JOINED.fullmatch(question[end:start]) else None
 
 
-def _relative(question: str, now: datetime) -> TimePhrase | None:
+def _find_relative_phrase(question: str, now: datetime) -> TimePhrase | None:
     if match := _AGO.search(question):
         count = match["count"].casefold()
         year = now.year - (_NUMBERS.get(count) or int(count))
@@ -118,15 +118,15 @@ def _relative(question: str, now: datetime) -> TimePhrase | None:
     return TimePhrase(match[0], "at", period_of(f"{month.year:04d}-{month.month:02d}"))
 
 
-def period_of_moment(moment: Moment) -> Period | None:
+def moment_period(moment: Moment) -> Period | None:
     """Return the period of a date; None without a year of our era."""
     if moment.years is None:
         return None
-    first, last = moment.years
+    first_year, last_year = moment.years
     if not moment.month:
-        begin, end = period_of(first), period_of(last)
+        begin, end = period_of(first_year), period_of(last_year)
     else:
-        day = min(moment.day, monthrange(first, moment.month)[1]) if moment.day else 0
-        text = f"{first:04d}-{moment.month:02d}" + (f"-{day:02d}" if day else "")
+        day = min(moment.day, monthrange(first_year, moment.month)[1]) if moment.day else 0
+        text = f"{first_year:04d}-{moment.month:02d}" + (f"-{day:02d}" if day else "")
         begin = end = period_of(text)
     return (begin[0], end[1]) if begin is not None and end is not None else None

@@ -21,14 +21,14 @@ UNSPACED_RUN = re.compile(f"[{_CHARACTERS}]+")
 _LEAST = 0.5
 
 
-def is_unspaced(text: str) -> bool:
+def uses_no_spaces(text: str) -> bool:
     """Return whether most letters of ``text`` are of these scripts."""
     if text.isascii():
         return False
-    held = sum(len(run) for run in UNSPACED_RUN.findall(text))
-    return held > 0 and held >= _LEAST * sum(map(str.isalpha, text))
+    letter_count = sum(len(run) for run in UNSPACED_RUN.findall(text))
+    return letter_count > 0 and letter_count >= _LEAST * sum(map(str.isalpha, text))
 
 
-def pairs(run: str) -> list[str]:
+def split_pairs(run: str) -> list[str]:
     """Return the overlapping pairs of characters of a run, or the run if it has one character."""
     return [run] if len(run) == 1 else [run[start : start + 2] for start in range(len(run) - 1)]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol, Self
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, measured, related
+from agentic_rag_backend.language.questions import AnswerKind, find_measure, is_related_form
 from agentic_rag_backend.language.words import comparable, words
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -53,7 +53,7 @@ _FACTORS = {
     "kw": ("power", 1.0), "megawatt": ("power", 1000.0), "mw": ("power", 1000.0), "gigawatt": ("power", 1e6),
 }  # fmt: skip
 """Dimension and factor of common units."""
-_UNITS = {comparable(unit): found for unit, found in _FACTORS.items()}
+_UNITS = {comparable(unit): factor for unit, factor in _FACTORS.items()}
 _PREFIXES = frozenset({"square", "cubic", "nautical"})
 _ROUNDED = 0.125
 """Relative error of a number after "about"."""
@@ -79,7 +79,7 @@ class Value(Protocol):
     def text(self) -> str:
         """The value as it is written."""
 
-    def agrees(self, other: Self) -> bool:
+    def agrees_with(self, other: Self) -> bool:
         """Return whether both may be true of one thing."""
 
 
@@ -92,12 +92,12 @@ class Moment:
     month: int = 0
     day: int = 0
 
-    def agrees(self, other: Moment) -> bool:
+    def agrees_with(self, moment: Moment) -> bool:
         """Return whether no part that both have differs; a year agrees with a period that contains it."""
-        if self.years and other.years and not (self.years[0] <= other.years[1] and other.years[0] <= self.years[1]):
+        if self.years and moment.years and not (self.years[0] <= moment.years[1] and moment.years[0] <= self.years[1]):
             return False
-        pairs = ((self.month, other.month), (self.day, other.day))
-        return all(one == another for one, another in pairs if one and another)
+        pairs = ((self.month, moment.month), (self.day, moment.day))
+        return all(part == another for part, another in pairs if part and another)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,54 +109,58 @@ class Amount:
     high: float
     unit: str = ""
 
-    def agrees(self, other: Amount) -> bool:
+    def agrees_with(self, amount: Amount) -> bool:
         """Return whether the ranges overlap, in one unit. Amounts of different dimensions cannot be compared, so they agree."""
-        mine, others = _UNITS.get(self.unit, (self.unit, 1.0)), _UNITS.get(other.unit, (other.unit, 1.0))
-        if mine[0] != others[0] and self.unit and other.unit:
+        mine, other_unit = _UNITS.get(self.unit, (self.unit, 1.0)), _UNITS.get(amount.unit, (amount.unit, 1.0))
+        if mine[0] != other_unit[0] and self.unit and amount.unit:
             return True
-        converted = self.unit != other.unit and bool(self.unit and other.unit)
+        converted = self.unit != amount.unit and bool(self.unit and amount.unit)
         error = 1.0 + (_CONVERTED if converted else 0.0)
-        one, another = (mine[1], others[1]) if converted else (1.0, 1.0)
-        return self.low * one <= other.high * another * error and other.low * another <= self.high * one * error
+        factor, another = (mine[1], other_unit[1]) if converted else (1.0, 1.0)
+        return self.low * factor <= amount.high * another * error and amount.low * another <= self.high * factor * error
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WordValue:
     """A word, such as a colour."""
 
     text: str
 
-    def agrees(self, other: Word) -> bool:
+    def agrees_with(self, word: WordValue) -> bool:
         """Return whether both are the same word."""
-        return comparable(self.text) == comparable(other.text)
+        return comparable(self.text) == comparable(word.text)
 
 
-def moments(text: str) -> list[Moment]:
+def find_moments(text: str) -> list[Moment]:
     """Return the dates of ``text``, in order. Weekdays and "three years later" are no dates."""
-    return [_moment(match) for match in _DATE.finditer(text)]
+    return [_read_moment_match(match) for match in _DATE.finditer(text)]
 
 
 def placed_moments(text: str) -> list[tuple[Moment, Span]]:
     """Return the dates of ``text`` with their places, in order."""
-    return [(_moment(match), match.span()) for match in _DATE.finditer(text)]
+    return [(_read_moment_match(match), match.span()) for match in _DATE.finditer(text)]
 
 
 def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
     """Return the amounts of ``text`` with their places, in order. Dates are no amounts."""
     dates = [match.span() for match in _DATE.finditer(text)]
-    found = []
+    amounts = []
     for match in _AMOUNT.finditer(text):
         start, end = match.span()
-        if not any(first < end and start < last for first, last in dates):
+        if not any(begin < end and start < finish for begin, finish in dates):
             following = [word.form for word in words(text[end : end + _AFTER])[:_FOLLOWING]]
-            found.append((_amount(match, _unit(text, end, following)), (start, end)))
-    return found
+            amounts.append((_read_amount_match(match, _read_unit(text, end, following)), (start, end)))
+    return amounts
 
 
-def may_agree(one: str, other: str) -> bool:
+def may_agree(first_text: str, other_text: str) -> bool:
     """Return whether a number of one text may be a number of the other: it is rounded, or within a bound or a range."""
-    numbers, others = ([amount for amount, _ in placed_amounts(text)] for text in (one, other))
-    return any(mine.agrees(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine) for mine in numbers for theirs in others)
+    numbers, other_numbers = ([amount for amount, _ in placed_amounts(text)] for text in (first_text, other_text))
+    return any(
+        mine.agrees_with(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine)
+        for mine in numbers
+        for theirs in other_numbers
+    )
 
 
 def rounds_to(exact: Amount, rounded: Amount) -> bool:
@@ -165,24 +169,24 @@ def rounds_to(exact: Amount, rounded: Amount) -> bool:
     return exact.low != exact.high and rounded.low == rounded.high and abs(middle - rounded.low) <= _HALF
 
 
-def values_of(text: str, asked: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[Word]:
+def values_of(text: str, kind: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[WordValue]:
     """Return the values of the asked kind that ``text`` gives and the question does not contain. Empty for other kinds.
 
     For a question that counts things, only numbers of these things, if there are any.
     """
-    if asked is AnswerKind.TIME:
-        known = {each.text.casefold() for each in moments(question)}
-        return [each for each in moments(text) if each.text.casefold() not in known]
-    if asked is AnswerKind.COLOUR:
-        return [Word(text[start:end]) for start, end in answer_spans(text, asked, question) or ()]
-    if not asked.numeric:
+    if kind is AnswerKind.TIME:
+        known_texts = {moment.text.casefold() for moment in find_moments(question)}
+        return [moment for moment in find_moments(text) if moment.text.casefold() not in known_texts]
+    if kind is AnswerKind.COLOUR:
+        return [WordValue(text[start:end]) for start, end in answer_spans(text, kind, question) or ()]
+    if not kind.numeric:
         return []
-    found = list(_amounts(text, asked, question))
-    counted = [amount for amount, counts in found if counts]
-    return counted or [amount for amount, _ in found]
+    amounts = list(_find_amounts(text, kind, question))
+    counted_amounts = [amount for amount, counts in amounts if counts]
+    return counted_amounts or [amount for amount, _ in amounts]
 
 
-def _moment(match: re.Match[str]) -> Moment:
+def _read_moment_match(match: re.Match[str]) -> Moment:
     part = match.groupdict()
     here = partial(Moment, match[0])
     if part["iso"]:
@@ -195,31 +199,34 @@ def _moment(match: re.Match[str]) -> Moment:
     if part["decade"]:
         return here((int(part["decade"]), int(part["decade"]) + 9))
     if part["century"]:
-        last = 100 * int(part["century"])
-        return here((last - 99, last))
+        century_end = 100 * int(part["century"])
+        return here((century_end - 99, century_end))
     year = next((int(part[name]) for name in ("year", "year2", "year3", "only") if part[name]), 0)
-    named = next((part[name] for name in ("month", "month2", "month3") if part[name]), "")
-    month = 1 + _MONTH_NAMES.index(named[:3].casefold()) if named else 0
+    month_name = next((part[name] for name in ("month", "month2", "month3") if part[name]), "")
+    month = 1 + _MONTH_NAMES.index(month_name[:3].casefold()) if month_name else 0
     return here((year, year) if year else None, month, int(part["day"] or part["day2"] or 0))
 
 
-def _amounts(text: str, asked: AnswerKind, question: str) -> Iterator[tuple[Amount, bool]]:
+def _find_amounts(text: str, kind: AnswerKind, question: str) -> Iterator[tuple[Amount, bool]]:
     """Yield the amounts that are not in the question, and whether each counts what the question counts. Dates are no amounts."""
     dates = [match.span() for match in _DATE.finditer(text)]
-    known = {match["number"].casefold() for match in _AMOUNT.finditer(question)}
-    nouns = measured(question)
-    spans = answer_spans(text, asked, question) or ()
+    known_numbers = {match["number"].casefold() for match in _AMOUNT.finditer(question)}
+    nouns = find_measure(question)
+    spans = answer_spans(text, kind, question) or ()
     for match in _AMOUNT.finditer(text):
         start, end = match.span("number")
-        if match["number"].casefold() in known or any(first <= start < last for first, last in dates):
+        if match["number"].casefold() in known_numbers or any(begin <= start < finish for begin, finish in dates):
             continue
-        if not any(first < end and start < last for first, last in spans):
+        if not any(begin < end and start < finish for begin, finish in spans):
             continue
         following = [word.form for word in words(text[match.end() : match.end() + _AFTER])[:_FOLLOWING]]
-        yield _amount(match, _unit(text, match.end(), following)), any(related(noun, following) for noun in nouns)
+        yield (
+            _read_amount_match(match, _read_unit(text, match.end(), following)),
+            any(is_related_form(noun, following) for noun in nouns),
+        )
 
 
-def _unit(text: str, end: int, following: list[str]) -> str:
+def _read_unit(text: str, end: int, following: list[str]) -> str:
     if text[end : end + 2].strip()[:1] == "%" or following[:1] == ["percent"] or following[:2] == ["per", "cent"]:
         return "percent"
     if following[:1] and following[0] in _PREFIXES:
@@ -227,15 +234,15 @@ def _unit(text: str, end: int, following: list[str]) -> str:
     return following[0] if following[:1] and following[0] in _UNITS else ""
 
 
-def _amount(match: re.Match[str], unit: str) -> Amount:
-    written = match["number"].casefold()
-    if written[0].isdigit():
-        plain = comparable(written)
+def _read_amount_match(match: re.Match[str], unit: str) -> Amount:
+    number_text = match["number"].casefold()
+    if number_text[0].isdigit():
+        plain = comparable(number_text)
         number = float(plain) if plain.count(".") <= 1 else 0.0
         decimals = len(plain.partition(".")[2])
         zeros = len(plain) - len(plain.rstrip("0")) if not decimals else 0
     else:
-        number, decimals, zeros = float(sum(_NUMBER_WORDS[word] for word in written.split("-"))), 0, 0
+        number, decimals, zeros = float(sum(_NUMBER_WORDS[word] for word in number_text.split("-"))), 0, 0
     scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
     error = scale * _HALF * 10.0**-decimals if match["scale"] or decimals else 0.0
     if not match["scale"] and number >= _EXACT_BELOW and zeros > 1:

@@ -5,32 +5,32 @@ from __future__ import annotations
 from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 
-def _forms(text: str, *, endings: tuple[str, ...] = ()) -> frozenset[str]:
+def _list_forms(text: str, *, endings: tuple[str, ...] = ()) -> frozenset[str]:
     """Return the normalised forms of words, also with each of the ``endings``: short words keep theirs ("pay" and "pays")."""
     return frozenset(comparable(f"{word}{ending}") for word in text.split() for ending in ("", *endings))
 
 
-STARTERS = _forms(
+STARTERS = _list_forms(
     """
     a an the this that these those his her its their our my your some any each every no it them him us me you
     """
 )
 """Words that begin an object, so that a word in -ing before them is a verb."""
-OPENERS = STARTERS | _forms(
+OPENERS = STARTERS | _list_forms(
     """
     of in on at by for from with without about into between against over under through during across near towards toward
        per via among within beyond behind beside besides despite along around another one two three four five six
     seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million several many few more most other
 
     """
-) - _forms(
+) - _list_forms(
     """
     it them him us me you
     """
 )
 """Words that a noun phrase follows."""
 
-LEADING_ADJECTIVES = _forms(
+LEADING_ADJECTIVES = _list_forms(
     """
     new old first second third fourth last next whole same own other further several full good great little small big large
     long short young early late high low free certain different various able main major important real true only single
@@ -46,7 +46,7 @@ LEADING_ADJECTIVES = _forms(
 )
 """Adjectives that are left out at the beginning of a phrase and that are no subject by themselves."""
 
-ADVERBS = _forms(
+ADVERBS = _list_forms(
     """
     since ever well else still afterwards whoever whatever whichever whenever wherever twice once longer again always often
     never sometimes usually almost already soon yet even just quite rather perhaps maybe instead together apart away forward
@@ -59,7 +59,7 @@ ADVERBS = _forms(
 )
 """Words that end a noun phrase: adverbs, conjunctions and number words."""
 
-GENERIC_NOUNS = _forms(
+GENERIC_NOUNS = _list_forms(
     """
     thing things way ways time times day days week weeks month months year years hour hours minute minutes moment today
     tomorrow yesterday morning afternoon evening night nights spring summer autumn winter season seasons century decade
@@ -102,7 +102,7 @@ GENERIC_NOUNS = _forms(
 )
 """Nouns that may occur in every document."""
 
-AMBIGUOUS = _forms(
+AMBIGUOUS = _list_forms(
     """
     land plan design report study test ring spring ground light shot row cost record share support state point change file
     form sign sting act count measure play walk ride drive fight dance cook watch offer promise claim cover reach note drop
@@ -112,7 +112,7 @@ AMBIGUOUS = _forms(
 )
 """Forms that are nouns as often as verbs."""
 VERBS = (
-    _forms(
+    _list_forms(
         """
     say says said tell told ask asked answer reply replied speak spoke spoken talk call called name named write wrote
     written read see saw seen look hear heard feel felt think thought know knew known believe remember forget forgot
@@ -157,7 +157,7 @@ VERBS = (
     - STOP_WORDS
 )
 """Forms of verbs that are rarely nouns."""
-FINITE = _forms(
+FINITE = _list_forms(
     """
     is are was were be am has have had does did do can could may might must shall should will would cannot isn't aren't
     wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't won't wouldn't shouldn't

@@ -16,11 +16,11 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|[^\W_](?:\.[^\W_])+\b|[^\W_]{1,3}(?:
 _SHORT_STEM = re.compile(r"[^aeiou][aeiou][^aeiouwxy]")
 
 
-def _set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-STOP_WORDS = _set(
+STOP_WORDS = _split_words(
     "a an the and or but nor if then than so as at by for from in into of off on onto out over to up down with within without "
     "about above after again against all also am any are aren't be because been before being below between both can could did "
     "do does doing don during each few further had has have having he her here hers herself him himself his how i it its itself "
@@ -57,13 +57,13 @@ def words(text: str) -> list[Word]:
     ``form`` is case-folded, without possessive ending, thousands separators and regular English endings ("films" →
     "film"). A capitalised word at the beginning of a sentence counts as a name unless it is a stop word.
     """
-    found = []
+    tokens = []
     for match in _TOKEN.finditer(text):
         token = match[0]
         form = comparable(token)
         capital = token[0].isupper() and form not in STOP_WORDS
-        found.append(Word(match.start(), match.end(), form, capital or token[0].isdigit()))
-    return found
+        tokens.append(Word(match.start(), match.end(), form, capital or token[0].isdigit()))
+    return tokens
 
 
 @lru_cache(maxsize=65536)
@@ -116,15 +116,17 @@ def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:
     Args:
         first_word: whether a capitalised word at the start of a sentence counts, although any word is capitalised there.
     """
-    found = words(text)
-    first: set[int] = set()
+    tokens = words(text)
+    sentence_starts: set[int] = set()
     if not first_word:
-        starts = [word.start for word in found]
+        starts = [word.start for word in tokens]
         for sentence in split_sentences(text):
             at = bisect_left(starts, sentence.start)
-            first.update(start for start in starts[at : at + 1] if start < sentence.end)
+            sentence_starts.update(start for start in starts[at : at + 1] if start < sentence.end)
     return frozenset(
-        word.form for word in found if word.name and word.content and (word.start not in first or word.form[0].isdigit())
+        word.form
+        for word in tokens
+        if word.name and word.content and (word.start not in sentence_starts or word.form[0].isdigit())
     )
 
 
@@ -136,14 +138,16 @@ def inverse_frequency(texts: Iterable[Iterable[str]]) -> dict[str, float]:
         count += 1
         for form in set(forms):
             frequency[form] = frequency.get(form, 0) + 1
-    return {form: math.log(1 + count / held) for form, held in frequency.items()}
+    return {form: math.log(1 + count / document_count) for form, document_count in frequency.items()}
 
 
-def coverage(wanted: Iterable[str], held: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float) -> float:
-    """Return the weighted share of ``wanted`` that is in ``held``, in [0, 1]. 0 if nothing is wanted."""
+def measure_coverage(
+    required: Iterable[str], available: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float
+) -> float:
+    """Return the weighted share of ``required`` that is in ``available``, in [0, 1]. 0 if nothing is wanted."""
     total = covered = 0.0
-    for form in set(wanted):
+    for form in set(required):
         weight = weights.get(form, default)
         total += weight
-        covered += weight if form in held else 0.0
+        covered += weight if form in available else 0.0
     return covered / total if total else 0.0

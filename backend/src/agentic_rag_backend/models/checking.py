@@ -13,8 +13,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.entailment.facts import read_reader_facts
 from agentic_rag_backend.models.entailment.reader import OnnxReader
+from agentic_rag_backend.models.entailment.reader_facts import read_reader_facts
 from agentic_rag_backend.models.reranking.cross_encoder import PairModel
 
 _QUESTION = "Who has to pay for gear that a storm carried out of the harbour?"
@@ -56,16 +56,16 @@ async def check_encoder(embedder: BundledEmbedder) -> ModelCheck:
     norms = np.linalg.norm([related, unrelated, question], axis=1)
     if not np.allclose(norms, 1, atol=1e-3):
         raise ConfigurationError(f"vectors must have the length 1; got {', '.join(f'{norm:.3f}' for norm in norms)}")
-    near, far = float(question @ related), float(question @ unrelated)
-    if near <= far:
+    related_score, far = float(question @ related), float(question @ unrelated)
+    if related_score <= far:
         raise ConfigurationError(
-            f"a related passage has the cosine {near:.3f}, an unrelated one {far:.3f}: check pooling and prefixes"
+            f"a related passage has the cosine {related_score:.3f}, an unrelated one {far:.3f}: check pooling and prefixes"
         )
     times = []
     for _ in range(_RUNS):
-        begun = time.process_time()
+        started_at = time.process_time()
         await embedder.embed(passages[:1])
-        times.append(time.process_time() - begun)
+        times.append(time.process_time() - started_at)
     return ModelCheck(
         ms=1000 * statistics.median(times),
         dimensions=embedder.dimensions,
@@ -81,10 +81,10 @@ def check_reranker(folder: Path) -> ModelCheck:
         ConfigurationError: it cannot be loaded, or a related passage does not score higher than an unrelated one.
     """
     model = PairModel(folder, threads=1)
-    near, far = model.scores(_QUESTION, [_RELATED * _REPEATS, _UNRELATED * _REPEATS])
-    if near <= far:
-        raise ConfigurationError(f"a related passage scores {near:.3f}, an unrelated one {far:.3f}")
-    return ModelCheck(ms=_cpu_ms(lambda: model.scores(_QUESTION, [_RELATED * _REPEATS])))
+    related_score, far = model.score_passages(_QUESTION, [_RELATED * _REPEATS, _UNRELATED * _REPEATS])
+    if related_score <= far:
+        raise ConfigurationError(f"a related passage scores {related_score:.3f}, an unrelated one {far:.3f}")
+    return ModelCheck(ms=_cpu_ms(lambda: model.score_passages(_QUESTION, [_RELATED * _REPEATS])))
 
 
 async def check_reader(name: str, folder: Path) -> ModelCheck:
@@ -95,13 +95,13 @@ async def check_reader(name: str, folder: Path) -> ModelCheck:
     """
     reader = OnnxReader(name, folder, read_reader_facts(folder))
     try:
-        copied, other = await reader.read([(_RELATED, _RELATED), (_UNRELATED, _RELATED)])
-        if copied.likeliest != "entailment" or copied.entailment <= other.entailment:
+        copied, unrelated_inference = await reader.read([(_RELATED, _RELATED), (_UNRELATED, _RELATED)])
+        if copied.likeliest != "entailment" or copied.entailment <= unrelated_inference.entailment:
             raise ConfigurationError(
                 f"a copied sentence has the probability {copied.entailment:.3f} of entailment, an unrelated one"
-                f" {other.entailment:.3f}: check the order of the labels"
+                f" {unrelated_inference.entailment:.3f}: check the order of the labels"
             )
-        return ModelCheck(ms=_cpu_ms(lambda: reader.infer((_RELATED * _REPEATS, _RELATED))))
+        return ModelCheck(ms=_cpu_ms(lambda: reader.infer_relation((_RELATED * _REPEATS, _RELATED))))
     finally:
         await reader.close()
 
@@ -110,7 +110,7 @@ def _cpu_ms(work: Callable[[], object]) -> float:
     """Return the median CPU time of ``work``, milliseconds."""
     times = []
     for _ in range(_RUNS):
-        begun = time.process_time()
+        started_at = time.process_time()
         work()
-        times.append(time.process_time() - begun)
+        times.append(time.process_time() - started_at)
     return 1000 * statistics.median(times)

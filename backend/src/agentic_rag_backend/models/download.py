@@ -24,7 +24,7 @@ OnBytes = Callable[[int, int | None], None]
 """Receives the bytes that are there, and the bytes of the whole file; None if unknown."""
 
 
-def download(url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes) -> None:
+def download_file(url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes) -> None:
     """Append the missing bytes of a file to ``part``. The environment's HTTP_PROXY, HTTPS_PROXY and NO_PROXY apply.
 
     Args:
@@ -38,7 +38,7 @@ def download(url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes)
         while True:
             before = part.stat().st_size
             try:
-                return _append(client, url, part, size_bytes, on_bytes)
+                return _append_bytes(client, url, part, size_bytes, on_bytes)
             except httpx2.HTTPStatusError as error:
                 reason = f"HTTP {error.response.status_code}"
                 if error.response.status_code in _GIVE_UP:
@@ -51,7 +51,7 @@ def download(url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes)
             time.sleep(PAUSE_S * 2**failures)
 
 
-def _append(client: httpx2.Client, url: str, part: Path, size_bytes: int | None, on_bytes: OnBytes) -> None:
+def _append_bytes(client: httpx2.Client, url: str, part: Path, size_bytes: int | None, on_bytes: OnBytes) -> None:
     offset = part.stat().st_size
     if size_bytes is not None and offset >= size_bytes:
         return

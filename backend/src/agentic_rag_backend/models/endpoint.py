@@ -30,12 +30,12 @@ from agentic_rag_backend.errors import (
     ModelUnavailable,
     PromptTooLong,
 )
-from agentic_rag_backend.fairness import actor
-from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.fairness import current_actor
+from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
+from agentic_rag_backend.models.model_health import Health
+from agentic_rag_backend.models.model_slots import ModelSlots
 from agentic_rag_backend.models.pace import GAP_SHARE, Pace
 from agentic_rag_backend.models.server_errors import overflow_of
-from agentic_rag_backend.models.slots import ModelSlots
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
@@ -80,11 +80,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for some in self._stream:
-            size += len(some)
+        async for chunk in self._stream:
+            size += len(chunk)
             if size > MAX_REPLY_BYTES:
                 raise ReplyTooLong(f"more than {MAX_REPLY_BYTES} bytes")
-            yield some
+            yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -97,15 +97,15 @@ async def bound_reply(response: httpx2.Response) -> None:
 
 
 class Attempt:
-    """One request to a model. Creating it counts it as sent; `end` records its outcome."""
+    """One request to a model. Creating it counts it as sent; `end_attempt` records its outcome."""
 
     def __init__(self, model: str, purpose: str, account: UsageAccount, health: Health) -> None:
         self._model, self._purpose, self._account, self._health = model, purpose, account, health
         self._began = time.perf_counter()
         self._ended = False
-        account.add(Usage(calls=1))
+        account.add_usage(Usage(calls=1))
 
-    def end(self, outcome: Outcome, *, prompt_tokens: int = 0, completion_tokens: int = 0, answers: bool = False) -> None:
+    def end_attempt(self, outcome: Outcome, *, prompt_tokens: int = 0, completion_tokens: int = 0, answers: bool = False) -> None:
         """Record the outcome. Only the first call counts.
 
         Args:
@@ -114,8 +114,8 @@ class Attempt:
         if self._ended:
             return
         self._ended = True
-        self._account.add(Usage(prompt_tokens, completion_tokens, 0, int(outcome != "ok")))
-        self._health.note("ok" if answers else outcome)
+        self._account.add_usage(Usage(prompt_tokens, completion_tokens, 0, int(outcome != "ok")))
+        self._health.note_outcome("ok" if answers else outcome)
         count_model_call(
             ModelCall(
                 model=self._model,
@@ -128,19 +128,19 @@ class Attempt:
         )
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Record a failed attempt if the body fails. If the body succeeds, the caller must call `end`."""
+    def watch_failure(self) -> Iterator[None]:
+        """Record a failed attempt if the body fails. If the body succeeds, the caller must call `end_attempt`."""
         try:
             yield
         except (openai.OpenAIError, ValueError) as error:
             failure = failure_of(error)
-            self.end(outcome_of(failure), answers=refusal(failure.status) is ModelInputRefused)
+            self.end_attempt(outcome_of(failure), answers=error_for_status(failure.status) is ModelInputRefused)
             raise
         except ModelUnavailable as error:
-            self.end(_OUTCOMES.get(error.code, "unavailable"))
+            self.end_attempt(_OUTCOMES.get(error.code, "unavailable"))
             raise
         except BaseException:
-            self.end("cancelled")
+            self.end_attempt("cancelled")
             raise
 
 
@@ -172,7 +172,7 @@ class Call:
     """Whether its reply was cut at the deadline."""
     clock: asyncio.Timeout | None = None
 
-    def extend(self, deadline: float) -> None:
+    def extend_deadline(self, deadline: float) -> None:
         """Move the deadline, at most to ``ends_at``."""
         self.deadline = min(deadline, self.ends_at)
         if self.clock is not None:
@@ -198,7 +198,7 @@ class Endpoint:
             http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound_reply]}),
         )
         self.timeout_s = timeout_s
-        self.health = Health(self._ping)
+        self.health = Health(self._ping_server)
         self._noun = noun
         self._breakers: dict[str, Breaker] = {}
         self._slots = ModelSlots(max_concurrency)
@@ -209,20 +209,22 @@ class Endpoint:
         await self.health.close()
         await self.client.close()
 
-    def call(self, model: str, purpose: str, account: UsageAccount | None = None, *, timeout_s: float | None = None) -> Call:
+    def begin_call(
+        self, model: str, purpose: str, account: UsageAccount | None = None, *, timeout_s: float | None = None
+    ) -> Call:
         """Begin a call. ``timeout_s`` None: the endpoint's."""
         return Call(model, purpose, self.timeout_s if timeout_s is None else timeout_s, UsageAccount(account))
 
-    def attempt(self, call: Call) -> Attempt:
+    def begin_attempt(self, call: Call) -> Attempt:
         """Count a request as sent."""
         return Attempt(call.model, call.purpose, call.account, self.health)
 
-    def pace(self, model: str) -> Pace:
+    def pace_of(self, model: str) -> Pace:
         """Return the measured speed of a model."""
         return self._paces.setdefault(model, Pace())
 
     @contextlib.asynccontextmanager
-    async def admitted(self, call: Call) -> AsyncIterator[None]:
+    async def admit_call(self, call: Call) -> AsyncIterator[None]:
         """Wait for a place, and hold it. Then the call's clock starts.
 
         A job waits without a limit. A request waits until its time is over, or as long as the call may last if that is unknown.
@@ -231,61 +233,61 @@ class Endpoint:
             ModelUnavailable: the model was just found to be down.
             ModelBusy: no place was free in time.
         """
-        self._breaker(call.model).check()
+        self._breaker_of(call.model).check_state()
         loop = asyncio.get_running_loop()
-        queued_at, until = loop.time(), None if actor().job else actor().ends_at or loop.time() + call.timeout_s
-        async with contextlib.AsyncExitStack() as place:
+        queued_at, until = loop.time(), None if current_actor().job else current_actor().ends_at or loop.time() + call.timeout_s
+        async with contextlib.AsyncExitStack() as slot:
             try:
                 async with asyncio.timeout_at(until):
-                    await place.enter_async_context(self._slots.taken())
+                    await slot.enter_async_context(self._slots.hold_slot())
             except TimeoutError:
                 waited_s = loop.time() - queued_at
                 raise ModelBusy(
-                    f"{self._name(call)} was busy with other calls for {waited_s:.3g} s (LLM_MAX_CONCURRENCY)"
+                    f"{self._name_model(call)} was busy with other calls for {waited_s:.3g} s (LLM_MAX_CONCURRENCY)"
                 ) from None
-            self._begin(call)
+            self._start_clock(call)
             yield
 
-    def _begin(self, call: Call) -> None:
+    def _start_clock(self, call: Call) -> None:
         """Start the clock of a call."""
-        who, pace, now = actor(), self.pace(call.model), asyncio.get_running_loop().time()
+        who, pace, now = current_actor(), self.pace_of(call.model), asyncio.get_running_loop().time()
         call.began = call.ends_at = now
         call.ends_at += (
             pace.whole_s(call.prompt_tokens, call.reply_tokens, call.timeout_s) if call.prompt_tokens else call.timeout_s
         )
         if not who.job and who.ends_at is not None and who.ends_at > now:
             call.ends_at = min(call.ends_at, who.ends_at)
-        self.expect(call)
+        self.expect_first_piece(call)
 
-    def expect(self, call: Call) -> None:
+    def expect_first_piece(self, call: Call) -> None:
         """Set the deadline for the first piece of a reply."""
         now, limit_s, call.first_piece_at = asyncio.get_running_loop().time(), call.timeout_s, None
         if call.prompt_tokens:
-            limit_s = self.pace(call.model).first_piece_s(call.prompt_tokens, call.timeout_s, patient=actor().job)
-        call.extend(now + limit_s)
+            limit_s = self.pace_of(call.model).first_piece_s(call.prompt_tokens, call.timeout_s, patient=current_actor().job)
+        call.extend_deadline(now + limit_s)
 
-    def arrived(self, call: Call, sent_at: float) -> None:
+    def extend_call(self, call: Call, sent_at: float) -> None:
         """Move the deadline, because a piece of a reply has arrived."""
         now = asyncio.get_running_loop().time()
         if call.first_piece_at is None:
             call.first_piece_at = now
-            self.pace(call.model).note_read(call.prompt_tokens, now - sent_at)
-        call.extend(now + GAP_SHARE * call.timeout_s)
+            self.pace_of(call.model).note_read(call.prompt_tokens, now - sent_at)
+        call.extend_deadline(now + GAP_SHARE * call.timeout_s)
 
-    def written(self, call: Call, tokens: float) -> None:
+    def record_reply_size(self, call: Call, tokens: float) -> None:
         """Record the size of a reply that has just ended."""
         if call.first_piece_at is not None:
-            self.pace(call.model).note_written(tokens, asyncio.get_running_loop().time() - call.first_piece_at)
+            self.pace_of(call.model).note_reply(tokens, asyncio.get_running_loop().time() - call.first_piece_at)
 
     @contextlib.asynccontextmanager
-    async def watching(self, call: Call) -> AsyncIterator[None]:
+    async def watch_call(self, call: Call) -> AsyncIterator[None]:
         """Limit the body to the call's time. Its outcome opens or closes the circuit.
 
         Raises:
             ModelUnavailable: the circuit is open.
             ModelTimeout: the time is over.
         """
-        with self._breaker(call.model).watching():
+        with self._breaker_of(call.model).watch_call():
             try:
                 async with asyncio.timeout_at(call.deadline) as call.clock:
                     yield
@@ -294,7 +296,7 @@ class Endpoint:
             finally:
                 call.clock = None
 
-    async def pause(self, call: Call, error: Exception) -> None:
+    async def pause_call(self, call: Call, error: Exception) -> None:
         """Wait until the call may be retried.
 
         Raises:
@@ -303,72 +305,75 @@ class Endpoint:
         """
         overflow = overflow_of(error)
         if overflow is not None:
-            stated = f" of {overflow.window} tokens" if overflow.window else ""
+            window_text = f" of {overflow.window} tokens" if overflow.window else ""
             raise PromptTooLong(
-                f"{self._name(call)} refused a prompt that does not fit in its context window{stated}", window=overflow.window
+                f"{self._name_model(call)} refused a prompt that does not fit in its context window{window_text}",
+                window=overflow.window,
             ) from None
         if isinstance(error.__cause__, ReplyTooLong):
-            raise ModelReplyInvalid(f"{self._name(call)} answered with {error.__cause__}") from None
+            raise ModelReplyInvalid(f"{self._name_model(call)} answered with {error.__cause__}") from None
         call.failures.append(failure_of(error))
         left_s = call.deadline - asyncio.get_running_loop().time()
         # random() spreads retries. It is not used for secrets.
         jitter = random.random()  # noqa: S311
-        decision = decide(call.failures[-1], attempt=len(call.failures), left_s=left_s, jitter=jitter)
-        if decision.verdict is not Verdict.RETRY:
+        decision = decide_retry(call.failures[-1], attempt=len(call.failures), left_s=left_s, jitter=jitter)
+        if decision.verdict is not RetryVerdict.RETRY:
             self._give_up(call, decision.verdict, decision.retry_after_s, left_s)
         await asyncio.sleep(decision.pause_s)
         if call.first_piece_at is not None:  # the reply broke off
-            self.expect(call)
+            self.expect_first_piece(call)
 
     def too_late(self, call: Call) -> ModelTimeout:
         """Return the error of a call that exceeded its time."""
         limit_s = call.deadline - call.began
         if call.first_piece_at is not None:
             return ModelStalled(
-                f"{self._name(call)} began its reply, but did not end it within {limit_s:.3g} s{self._limit(call)}"
+                f"{self._name_model(call)} began its reply, but did not end it within {limit_s:.3g} s{self._describe_limit(call)}"
             )
-        self.pace(call.model).note_late(call.prompt_tokens, limit_s)
+        self.pace_of(call.model).note_late(call.prompt_tokens, limit_s)
         before = f"; before that {reason_of(call.failures[-1])}" if call.failures else ""
-        return ModelTimeout(f"{self._name(call)} did not answer within {limit_s:.3g} s{self._limit(call)}{before}")
+        return ModelTimeout(f"{self._name_model(call)} did not answer within {limit_s:.3g} s{self._describe_limit(call)}{before}")
 
-    def _limit(self, call: Call) -> str:
+    def _describe_limit(self, call: Call) -> str:
         return " (LLM_TIMEOUT_S)" if call.timeout_s == self.timeout_s else ""
 
     async def listed_window(self, call: Call) -> int | None:
         """Return the context window in tokens that the list of models states. None: it states none."""
         try:
             async with asyncio.timeout_at(call.deadline):
-                listed = (await self.client.models.with_raw_response.list()).http_response.json()
+                model_list = (await self.client.models.with_raw_response.list()).http_response.json()
         except (openai.OpenAIError, ValueError, TimeoutError):
             return None
-        models = listed.get("data") if isinstance(listed, dict) else None
+        models = model_list.get("data") if isinstance(model_list, dict) else None
         for model in models if isinstance(models, list) else ():
             if isinstance(model, dict) and model.get("id") == call.model:
                 windows = (model.get(name) for name in _WINDOW_FIELDS)
                 return next((window for window in windows if isinstance(window, int) and window > 0), None)
         return None
 
-    def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
+    def _give_up(self, call: Call, verdict: RetryVerdict, wait_s: float | None, left_s: float) -> NoReturn:
         failure = call.failures[-1]
-        asked = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
-        left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._limit(call)} were left"
-        if verdict is Verdict.RATE_LIMITED:
-            raise ModelRateLimited(f"{self._name(call)} is rate limited{asked}; {left}", retry_after_s=wait_s) from None
-        kind = refusal(failure.status)
+        retry_text = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
+        time_left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._describe_limit(call)} were left"
+        if verdict is RetryVerdict.RATE_LIMITED:
+            raise ModelRateLimited(
+                f"{self._name_model(call)} is rate limited{retry_text}; {time_left}", retry_after_s=wait_s
+            ) from None
+        kind = error_for_status(failure.status)
         if kind is ModelUnavailable and len(call.failures) > 1:
             kind = ModelUnreachable
         raise kind(
-            f"{self._name(call)} failed at attempt {len(call.failures)}: {reason_of(failure)}{asked}; {left}",
+            f"{self._name_model(call)} failed at attempt {len(call.failures)}: {reason_of(failure)}{retry_text}; {time_left}",
             retry_after_s=wait_s,
         ) from None
 
-    def _name(self, call: Call) -> str:
+    def _name_model(self, call: Call) -> str:
         return f"{self._noun} {call.model!r}"
 
-    def _breaker(self, model: str) -> Breaker:
+    def _breaker_of(self, model: str) -> Breaker:
         return self._breakers.setdefault(model, Breaker(OUTAGES))
 
-    async def _ping(self, timeout_s: float) -> Outcome:
+    async def _ping_server(self, timeout_s: float) -> Outcome:
         """Request the list of models, which costs no tokens. Return the outcome."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -381,7 +386,7 @@ class Endpoint:
 
 
 def failure_of(error: Exception) -> FailedAttempt:
-    """Return an attempt's failure in the form that `retries.decide` takes."""
+    """Return an attempt's failure in the form that `retries.decide_retry` takes."""
     if isinstance(error, openai.APIStatusError):
         exhausted = error.status_code == 429 and error.code == "insufficient_quota"
         return FailedAttempt(error.status_code, retry_after_s(error.response.headers), exhausted)
@@ -392,7 +397,7 @@ def outcome_of(failure: FailedAttempt) -> Outcome:
     """Return the outcome under which a failed attempt is counted."""
     if failure.status == 429:
         return "rate_limited"
-    return "refused" if issubclass(refusal(failure.status), ModelRefused) else "unavailable"
+    return "refused" if issubclass(error_for_status(failure.status), ModelRefused) else "unavailable"
 
 
 def reason_of(failure: FailedAttempt) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
-from agentic_rag_backend.models.embedding.facts import FACTS_FILE, written_facts
-from agentic_rag_backend.models.entailment.facts import READER_FACTS_FILE, ReaderFacts, written_reader_facts
+from agentic_rag_backend.models.embedding.encoder_facts import FACTS_FILE, written_facts
+from agentic_rag_backend.models.entailment.reader_facts import READER_FACTS_FILE, ReaderFacts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 
 CHECKSUMS_FILE = "checksums.json"
@@ -24,7 +24,7 @@ OnProgress = Callable[[str, int, int | None], None]
 """Receives the name of a file, its bytes that are there, and all its bytes; None if unknown."""
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """A place that has the files of models."""
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
@@ -42,17 +42,17 @@ class Hub:
     url: str
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
-        """See `Source`."""
-        from agentic_rag_backend.models.download import download  # the HTTP client is slow to import
+        """See `ModelSource`."""
+        from agentic_rag_backend.models.download import download_file  # the HTTP client is slow to import
 
         if file.sha256 is None:  # nothing would show that the beginning belongs to another version
             part.write_bytes(b"")
         address = f"{self.url.rstrip('/')}/{model.repository}/resolve/{model.revision}/{file.path}"
-        download(
+        download_file(
             address,
             part,
             size_bytes=file.size_bytes,
-            on_bytes=lambda done, total: on_progress(f"{model.name}: {file.name}", done, total),
+            on_bytes=lambda loaded_bytes, total: on_progress(f"{model.name}: {file.name}", loaded_bytes, total),
         )
 
 
@@ -63,40 +63,42 @@ class LocalFolder:
     path: Path
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
-        """See `Source`."""
-        found = next((each for each in (self.path / file.name, self.path / file.path) if each.is_file()), None)
-        if found is None:
+        """See `ModelSource`."""
+        source_path = next(
+            (candidate for candidate in (self.path / file.name, self.path / file.path) if candidate.is_file()), None
+        )
+        if source_path is None:
             names = " or ".join(dict.fromkeys((file.name, file.path)))
             raise ModelUnavailable(f"{self.path} lacks {names} of {model.name}")
-        on_progress(f"{model.name}: {file.name}", 0, found.stat().st_size)
-        shutil.copyfile(found, part)
+        on_progress(f"{model.name}: {file.name}", 0, source_path.stat().st_size)
+        shutil.copyfile(source_path, part)
 
 
-def is_installed(model: KnownModel, models: Path) -> bool:
+def has_files(model: KnownModel, models: Path) -> bool:
     """Return whether every file is there with its size. The content is not read."""
     return all(_is_complete(models / model.name / file.name, file.size_bytes) for file in model.files)
 
 
-def require_installed(model: KnownModel, models: Path) -> Path:
+def require_files(model: KnownModel, models: Path) -> Path:
     """Return the folder of an installed model. Every file is read and verified.
 
     Raises:
         ConfigurationError: a file is missing, or differs from the one that was pinned.
     """
     folder = models / model.name
-    if not is_installed(model, models):
+    if not has_files(model, models):
         raise ConfigurationError(f"{model.name} is not installed in {models}; run 'agentic-rag models pull {model.name}'")
-    recorded = _recorded(folder)
+    recorded = _read_checksums(folder)
     for file in model.files:
         expected = file.sha256 or recorded.get(file.name)
-        if expected is not None and (actual := _sha256(folder / file.name)) != expected:
+        if expected is not None and (actual := _hash_file(folder / file.name)) != expected:
             raise ConfigurationError(
                 f"{folder / file.name} has SHA-256 {actual}, not {expected}; run 'agentic-rag models pull {model.name}'"
             )
     return folder
 
 
-def install(model: KnownModel, models: Path, source: Source, on_progress: OnProgress = lambda *_: None) -> Path:
+def install_model(model: KnownModel, models: Path, source: ModelSource, on_progress: OnProgress = lambda *_: None) -> Path:
     """Return the folder of the model below ``models``, with every file verified. Only missing or wrong files are fetched.
 
     A file replaces another one when its hash is verified, in one step.
@@ -107,9 +109,9 @@ def install(model: KnownModel, models: Path, source: Source, on_progress: OnProg
     folder = models / model.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with _lock_folder(folder):
             for file in model.files:
-                _install(model, file, folder, source, on_progress)
+                _install_file(model, file, folder, source, on_progress)
             if model.kind == "encoder":
                 (folder / FACTS_FILE).write_bytes(written_facts(model.facts))
             elif model.labels is not None:
@@ -120,25 +122,25 @@ def install(model: KnownModel, models: Path, source: Source, on_progress: OnProg
     return folder
 
 
-def _install(model: KnownModel, file: HubFile, folder: Path, source: Source, on_progress: OnProgress) -> None:
+def _install_file(model: KnownModel, file: HubFile, folder: Path, source: ModelSource, on_progress: OnProgress) -> None:
     target, part = folder / file.name, folder / f"{file.name}.part"
-    recorded = _recorded(folder)
+    recorded = _read_checksums(folder)
     expected = file.sha256 or recorded.get(file.name)
-    if not target.is_file() or expected not in (None, _sha256(target)):
+    if not target.is_file() or expected not in (None, _hash_file(target)):
         part.touch(mode=0o600)
         source.fetch(model, file, part, on_progress)
-        actual = _sha256(part)
+        actual = _hash_file(part)
         if expected not in (None, actual):
             part.unlink()
             raise ModelUnavailable(f"{file.path} of {model.name} has SHA-256 {actual}, not {expected}; it was not installed")
         part.replace(target)
     if expected is None:
-        record = json.dumps({**recorded, file.name: _sha256(target)}, indent=2)
+        record = json.dumps({**recorded, file.name: _hash_file(target)}, indent=2)
         (folder / CHECKSUMS_FILE).write_text(record + "\n", encoding="utf-8")
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from installing into a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -152,7 +154,7 @@ def _is_complete(path: Path, size_bytes: int | None) -> bool:
     return path.is_file() and size_bytes in (None, path.stat().st_size)
 
 
-def _recorded(folder: Path) -> dict[str, str]:
+def _read_checksums(folder: Path) -> dict[str, str]:
     try:
         recorded = json.loads((folder / CHECKSUMS_FILE).read_bytes())
     except FileNotFoundError:
@@ -166,6 +168,6 @@ def _recorded(folder: Path) -> dict[str, str]:
     return {str(name): str(sha256) for name, sha256 in recorded.items()}
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,12 +32,12 @@ class Pace:
     def note_read(self, tokens: float, seconds: float) -> None:
         """Record the time from a prompt to the first piece of its reply."""
         if tokens >= _LEAST_READ:
-            self.read_tps = _average(self.read_tps, tokens / max(seconds, 1e-3))
+            self.read_tps = _update_average(self.read_tps, tokens / max(seconds, 1e-3))
 
-    def note_written(self, tokens: float, seconds: float) -> None:
+    def note_reply(self, tokens: float, seconds: float) -> None:
         """Record the time from the first piece of a reply to its last. A reply in one piece is not a measurement."""
         if tokens > 0 and seconds > 0:
-            self.write_tps = _average(self.write_tps, tokens / max(seconds, 1e-3))
+            self.write_tps = _update_average(self.write_tps, tokens / max(seconds, 1e-3))
 
     def note_late(self, tokens: float, seconds: float) -> None:
         """Record that a model which has answered before took longer than this to read a prompt."""
@@ -67,5 +67,5 @@ def tokens_in(characters: int) -> float:
     return characters / CHARACTERS_PER_TOKEN
 
 
-def _average(before: float | None, measured: float) -> float:
+def _update_average(before: float | None, measured: float) -> float:
     return measured if before is None else (1 - _NEWEST) * before + _NEWEST * measured

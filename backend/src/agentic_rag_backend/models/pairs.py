@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
 
 MAX_WORD_PIECES = 512
 """Word pieces of both texts together, including special tokens. The longer of the two is cut."""
@@ -57,20 +57,20 @@ class PairSession:
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            self._inputs = [each.name for each in self._session.get_inputs()]
+            self._inputs = [model_input.name for model_input in self._session.get_inputs()]
             if "input_ids" not in self._inputs or not _INPUTS.issuperset(self._inputs):
                 raise ConfigurationError(f"{path} has the inputs {', '.join(self._inputs)}, not those of a cross-encoder")
-            self.run(self.encode([("a question", "a passage")]))
+            self.run_batch(self.encode_pairs([("a question", "a passage")]))
         except _LOAD_FAILURES as error:
             raise ConfigurationError(
                 f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}"
             ) from error
 
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[tokenizers.Encoding]:
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tokenizers.Encoding]:
         """Return the word pieces of pairs."""
         return self._tokenizer.encode_batch(list(pairs))
 
-    def run(self, pairs: Sequence[tokenizers.Encoding]) -> NDArray[np.float32]:
+    def run_batch(self, pairs: Sequence[tokenizers.Encoding]) -> NDArray[np.float32]:
         """Return the model's output for one batch: float32, shape (pairs, …)."""
         width = max(len(pair.ids) for pair in pairs)
         feeds = {name: np.zeros((len(pairs), width), dtype=np.int64) for name in _INPUTS}

@@ -109,18 +109,18 @@ def overflow_of(error: Exception) -> Overflow | None:
     return Overflow(window if window is not None and window >= LEAST_WINDOW else None, _first_number(_READ, text))
 
 
-def refused_feature(error: Exception, sent: Collection[Feature]) -> Feature | None:
+def refused_feature(error: Exception, features_sent: Collection[Feature]) -> Feature | None:
     """Return the feature of a request that the error names. None if it names none, or the prompt is too long.
 
     Args:
-        sent: the features that the request used.
+        features_sent: the features that the request used.
     """
     if not isinstance(error, openai.APIStatusError) or error.status_code not in _FEATURE_STATUSES:
         return None
     text = text_of(error)
     if _OVERFLOW.search(text) or _REPLY_LIMIT.search(text):
         return None
-    return next((feature for feature, words in _NAMES if feature in sent and words.search(text)), None)
+    return next((feature for feature, words in _NAMES if feature in features_sent and words.search(text)), None)
 
 
 def reply_limit_of(error: Exception) -> int | None:

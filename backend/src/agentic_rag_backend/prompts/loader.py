@@ -49,10 +49,10 @@ class Prompt:
         Raises:
             ConfigurationError: the prompt asks for a value that is not given.
         """
-        missing = sorted(self.placeholders - set(values))
-        if missing:
+        lacking = sorted(self.placeholders - set(values))
+        if lacking:
             raise ConfigurationError(
-                f"prompt {self.id} asks for {{{{{missing[0]}}}}}, which is not among {', '.join(sorted(values)) or 'none'}"
+                f"prompt {self.id} asks for {{{{{lacking[0]}}}}}, which is not among {', '.join(sorted(values)) or 'none'}"
             )
         system = _PLACEHOLDER.sub(lambda match: values[match[1]], self.system)
         user = _PLACEHOLDER.sub(lambda match: values[match[1]], self.user)
@@ -71,10 +71,10 @@ def fence(name: str, text: str, *, attributes: Mapping[str, str | int] | None = 
     """
     if name not in FENCES:
         raise ValueError(f"the fences of prompts are {', '.join(FENCES)}; got {name!r}")
-    written = "".join(
+    attribute_text = "".join(
         f' {key}="{_UNQUOTABLE.sub(" ", without_markers(str(value))).strip()}"' for key, value in (attributes or {}).items()
     )
-    return f"<{name}{written}>\n{without_markers(neutralise_fences(text)).strip()}\n</{name}>"
+    return f"<{name}{attribute_text}>\n{without_markers(neutralise_fences(text)).strip()}\n</{name}>"
 
 
 def without_markers(text: str) -> str:
@@ -97,7 +97,7 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
     """
     if len(text) > MAX_PROMPT_CHARACTERS:
         raise InvalidRequest(f"a prompt has at most {MAX_PROMPT_CHARACTERS} characters; this one has {len(text)}")
-    header, body = _header(text)
+    header, body = _read_header(text)
     sections = _SECTIONS.match(body)
     if sections is None and header:
         raise InvalidRequest(f"prompt {name!r} must have the sections '# System' and '# User', in this order")
@@ -106,8 +106,8 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
         header.get("name", name), header.get("version", "1"), header.get("description", ""), system.strip(), user.strip()
     )
     # A placeholder is a few characters, and the passages are thousands of tokens, which somebody pays for.
-    counted = Counter(_PLACEHOLDER.findall(prompt.system) + _PLACEHOLDER.findall(prompt.user))
-    for often, times in counted.items():
+    placeholder_counts = Counter(_PLACEHOLDER.findall(prompt.system) + _PLACEHOLDER.findall(prompt.user))
+    for often, times in placeholder_counts.items():
         if times <= MAX_OCCURRENCES:
             continue
         raise InvalidRequest(
@@ -115,9 +115,9 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
         )
     if not prompt.user:
         raise InvalidRequest(f"prompt {name!r} is empty")
-    missing = sorted(set(required) - prompt.placeholders)
-    if missing:
-        raise InvalidRequest(f"prompt {name!r} must contain the placeholder {{{{{missing[0]}}}}}")
+    lacking = sorted(set(required) - prompt.placeholders)
+    if lacking:
+        raise InvalidRequest(f"prompt {name!r} must contain the placeholder {{{{{lacking[0]}}}}}")
     unknown = sorted(prompt.placeholders - set(allowed)) if allowed is not None else []
     if unknown:
         raise InvalidRequest(
@@ -161,7 +161,7 @@ def built_in_names() -> tuple[str, ...]:
     return tuple(sorted(entry.stem for entry in entries if entry.suffix == ".md"))
 
 
-def _header(text: str) -> tuple[dict[str, str], str]:
+def _read_header(text: str) -> tuple[dict[str, str], str]:
     match = _HEADER.match(text)
     if match is None:
         return {}, text

@@ -15,13 +15,13 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.publication import TreePublisher
+from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.insertion import Insertion, difference, searched
-from agentic_rag_backend.raptor.structure.plan import plan_tree
-from agentic_rag_backend.raptor.summaries.writing import NodeWriter
+from agentic_rag_backend.raptor.structure.insertion import Insertion, find_difference, map_vectors_to_nodes
+from agentic_rag_backend.raptor.structure.tree_plan import plan_tree
+from agentic_rag_backend.raptor.summaries.node_writing import NodeWriter
+from agentic_rag_backend.raptor.tree_publication import TreePublisher
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer
 
 MAX_CHANGED = 0.3
@@ -66,23 +66,25 @@ class TreeBuilder:
         self._publisher = publisher
         self._options = options
 
-    async def run(self, tenant: TenantId, asked: BuildOptions, report: RebuildProgress) -> dict[str, Any]:
+    async def run(self, tenant: TenantId, build_options: BuildOptions, report: RebuildProgress) -> dict[str, Any]:
         """Run the build and return the result: nodes per level, summaries written and reused, tokens, times.
 
         An exception of ``report`` ends it; the tree stays unchanged.
         """
-        options = asked.tree(self._options)
+        options = build_options.override_tree(self._options)
         report = clock = _Clock(report)
-        plan = await self._plan(tenant, asked, options, report)
-        if asked.dry_run:
-            return await self._estimate(tenant, asked, plan, report)
-        signed, tally = await self._writer.write(tenant, plan.written, plan.kept, by_model=asked.summarize, report=report)
-        details = _details(options, plan, tally)
+        plan = await self._make_plan(tenant, build_options, options, report)
+        if build_options.dry_run:
+            return await self._estimate_cost(tenant, build_options, plan, report)
+        signed, tally = await self._writer.write_nodes(
+            tenant, plan.written, plan.kept, by_model=build_options.summarize, report=report
+        )
+        details = _make_details(options, plan, tally)
         if plan.whole:
             generation = await self._publisher.publish(tenant, signed, built_from=plan.built_from, details=details, report=report)
         else:
             generation = (await self._catalogue.trees.pointer(tenant)).generation
-            await self._publisher.change(
+            await self._publisher.change_tree(
                 tenant,
                 generation,
                 signed,
@@ -96,64 +98,68 @@ class TreeBuilder:
             "generation": generation,
             **public_details(details),
             "rewritten": sorted(tally.rewritten)[:_LISTED],
-            "stages_ms": clock.times(),
+            "stages_ms": clock.list_times(),
         }
 
-    async def _plan(self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: RebuildProgress) -> _BuildPlan:
+    async def _make_plan(
+        self, tenant: TenantId, build_options: BuildOptions, options: TreeOptions, report: RebuildProgress
+    ) -> _BuildPlan:
         await report("read", 0, 1)
         pointer = await self._catalogue.trees.pointer(tenant)
-        if asked.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
-            grown = await self._grow(tenant, pointer, options, report)
+        if build_options.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
+            grown = await self._plan_growth(tenant, pointer, options, report)
             if grown is not None:
                 return grown
         # Read first: a later change then marks the tree as stale.
         built_from = (await self._catalogue.tenants.tenant(tenant)).state_version
         versions = await self._catalogue.documents.visible_versions(tenant)
-        leaves = await self._passages.leaves(tenant, versions)
+        leaves = await self._passages.read_leaves(tenant, versions)
         await report("cluster", 0, 1)
         nodes = await asyncio.to_thread(plan_tree, tenant, leaves, options)
         return _BuildPlan(whole=True, built_from=built_from, written=nodes)
 
-    async def _grow(
+    async def _plan_growth(
         self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: RebuildProgress
     ) -> _BuildPlan | None:
         """Return a plan that adds and removes changed passages; None if a full build is better."""
-        seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
+        visibility = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
         nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)
         tree = GrowingTree(tenant, nodes)
-        held = len(tree.passages())
-        changes = await difference(self._passages, tenant, tree, seen)
+        passage_count = len(tree.map_passages())
+        changes = await find_difference(self._passages, tenant, tree, visibility)
         changed = int(pointer.details.get("changed", 0)) + len(changes)
-        if not held or changed > MAX_CHANGED * held:
+        if not passage_count or changed > MAX_CHANGED * passage_count:
             return None
         await report("cluster", 0, 1)
-        new = await self._passages.among(tenant, changes.new)
-        insertion = Insertion(tenant, self._passages, tree, searched(tenant, nodes), options)
-        await insertion.apply(changes.gone, new)
-        grown = tree.grown()
+        new = await self._passages.select_leaves(tenant, changes.new)
+        insertion = Insertion(tenant, self._passages, tree, map_vectors_to_nodes(tenant, nodes), options)
+        await insertion.apply_difference(changes.gone, new)
+        grown = tree.take_growth()
         if not tree.height:
             return None
         return _BuildPlan(
             whole=False,
-            built_from=seen.state_version,
+            built_from=visibility.state_version,
             written=grown.written,
             before={node.id: node for node in nodes},
-            kept=tree.unchanged(),
+            kept=tree.unchanged_nodes(),
             removed=grown.removed,
             changed=changed,
         )
 
-    async def _estimate(self, tenant: TenantId, asked: BuildOptions, plan: _BuildPlan, report: RebuildProgress) -> dict[str, Any]:
+    async def _estimate_cost(
+        self, tenant: TenantId, build_options: BuildOptions, plan: _BuildPlan, report: RebuildProgress
+    ) -> dict[str, Any]:
         """Return the cost of a build; changes nothing."""
-        missing, usage = await self._writer.estimate(tenant, plan.written, by_model=asked.summarize, report=report)
+        count, usage = await self._writer.estimate_usage(tenant, plan.written, by_model=build_options.summarize, report=report)
         nodes = [*plan.written, *plan.kept.values()]
         return {
             "dry_run": True,
-            "mode": _mode(plan),
+            "mode": _mode_of(plan),
             "nodes": len(nodes),
-            "levels": _levels(nodes),
-            "summaries_to_write": missing,
-            "summaries_reused": len(plan.written) - missing,
+            "levels": _count_levels(nodes),
+            "summaries_to_write": count,
+            "summaries_reused": len(plan.written) - count,
             **calls_and_tokens(usage),
         }
 
@@ -168,25 +174,25 @@ def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if name not in _INTERNAL}
 
 
-def _details(options: TreeOptions, plan: _BuildPlan, tally: SummaryTally) -> dict[str, Any]:
+def _make_details(options: TreeOptions, plan: _BuildPlan, tally: SummaryTally) -> dict[str, Any]:
     nodes = [*plan.written, *plan.kept.values()]
     return {
-        "mode": _mode(plan),
+        "mode": _mode_of(plan),
         "nodes": len(nodes),
-        "levels": _levels(nodes),
+        "levels": _count_levels(nodes),
         "passages": len({chunk for node in nodes if node.level == 1 for chunk in node.children}),
         "nodes_changed": len(plan.written),
-        **tally.details(),
+        **tally.make_details(),
         "options": asdict(options),
         "changed": plan.changed,
     }
 
 
-def _mode(plan: _BuildPlan) -> str:
+def _mode_of(plan: _BuildPlan) -> str:
     return "full" if plan.whole else "incremental"
 
 
-def _levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
+def _count_levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
     counts = Counter(node.level for node in nodes)
     return {str(level): counts[level] for level in sorted(counts)}
 
@@ -205,10 +211,10 @@ class _Clock:
     async def wait_for_model(self, error: ModelUnavailable) -> bool:
         return await self._report.wait_for_model(error)
 
-    def times(self) -> dict[str, float]:
+    def list_times(self) -> dict[str, float]:
         """Return the milliseconds of each stage. The last stage counts until now."""
-        found: dict[str, float] = {}
+        durations: dict[str, float] = {}
         ends = [*(at for _, at in self._began[1:]), time.perf_counter()]
         for (stage, began), end in zip(self._began, ends, strict=True):
-            found[stage] = found.get(stage, 0.0) + 1000 * (end - began)
-        return {stage: round(spent, 1) for stage, spent in found.items()}
+            durations[stage] = durations.get(stage, 0.0) + 1000 * (end - began)
+        return {stage: round(spent, 1) for stage, spent in durations.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.language.words import content_forms, inverse_frequency
-from agentic_rag_backend.raptor.structure.plan import Leaves
+from agentic_rag_backend.raptor.structure.tree_plan import Leaves
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
 
@@ -28,46 +28,55 @@ class PassageReader:
     vectors: VectorStore
     dimensions: int
 
-    async def leaves(self, tenant: TenantId, versions: Iterable[str]) -> Leaves:
+    async def read_leaves(self, tenant: TenantId, versions: Iterable[str]) -> Leaves:
         """Return the visible passages of the given documents."""
-        ids = [id for held in (await self.chunk_ids(tenant, sorted(versions))).values() for id in held]
-        return await self.among(tenant, ids)
+        ids = [
+            id for document_chunk_ids in (await self.chunk_ids(tenant, sorted(versions))).values() for id in document_chunk_ids
+        ]
+        return await self.select_leaves(tenant, ids)
 
     async def chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the ids of the visible passages of each given document that has any."""
-        found: dict[str, list[str]] = {}
+        ids_by_document: dict[str, list[str]] = {}
         for start in range(0, len(document_ids), _PAGE):
-            found |= await self.documents.visible_chunk_ids(tenant, document_ids[start : start + _PAGE])
-        return found
+            ids_by_document |= await self.documents.visible_chunk_ids(tenant, document_ids[start : start + _PAGE])
+        return ids_by_document
 
-    async def among(self, tenant: TenantId, ids: Sequence[str]) -> Leaves:
+    async def select_leaves(self, tenant: TenantId, ids: Sequence[str]) -> Leaves:
         """Return the passages among ``ids`` that are visible and have a vector."""
         rows: list[tuple[str, str, str, str]] = []
         for start in range(0, len(ids), _PAGE):
             visible = await self.documents.hydrate(tenant, ids[start : start + _PAGE])
-            rows += [(each.chunk.content_hash, each.document_title, id, each.chunk.document_id) for id, each in visible.items()]
+            rows += [
+                (visible_chunk.chunk.content_hash, visible_chunk.document_title, id, visible_chunk.chunk.document_id)
+                for id, visible_chunk in visible.items()
+            ]
         rows.sort()
-        vectors = await self.of(tenant, [id for _, _, id, _ in rows])
-        held = [(id, document) for _, _, id, document in rows if id in vectors]
-        matrix = np.stack([vectors[id] for id, _ in held]) if held else np.zeros((0, self.dimensions), np.float32)
-        return Leaves(tuple(id for id, _ in held), tuple(document for _, document in held), matrix)
+        vectors = await self.read_vectors(tenant, [id for _, _, id, _ in rows])
+        leaves_with_vectors = [(id, document) for _, _, id, document in rows if id in vectors]
+        matrix = (
+            np.stack([vectors[id] for id, _ in leaves_with_vectors])
+            if leaves_with_vectors
+            else np.zeros((0, self.dimensions), np.float32)
+        )
+        return Leaves(tuple(id for id, _ in leaves_with_vectors), tuple(document for _, document in leaves_with_vectors), matrix)
 
-    async def of(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Vector]:
+    async def read_vectors(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of passages."""
-        found: dict[str, Vector] = {}
+        vectors: dict[str, Vector] = {}
         for start in range(0, len(ids), _PAGE):
-            found |= await self.vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
-        return found
+            vectors |= await self.vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
+        return vectors
 
-    async def texts(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, VisibleChunk]:
+    async def read_texts(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, VisibleChunk]:
         """Return the current visible passages."""
-        found: dict[str, VisibleChunk] = {}
+        texts: dict[str, VisibleChunk] = {}
         for start in range(0, len(ids), _PAGE):
-            found |= await self.documents.hydrate(tenant, ids[start : start + _PAGE])
-        return found
+            texts |= await self.documents.hydrate(tenant, ids[start : start + _PAGE])
+        return texts
 
     async def term_weights(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, float]:
         """Return the rarity of each word among a bounded number of the passages."""
-        sampled = await self.texts(tenant, ids[:_SAMPLED])
+        sampled = await self.read_texts(tenant, ids[:_SAMPLED])
         texts = [sampled[id].chunk.text for id in sorted(sampled)]
         return await asyncio.to_thread(lambda: inverse_frequency(map(content_forms, texts)))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.rebuilds.waiting import Deliver
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,11 +19,11 @@ from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
-from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.publication import NodePoints, TreePublisher
+from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.summaries.writing import NodeWriter
-from agentic_rag_backend.raptor.views import NodeView, TreeReader
+from agentic_rag_backend.raptor.summaries.node_writing import NodeWriter
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreePublisher
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 
@@ -84,43 +84,43 @@ class RaptorService:
 
     async def request_build(self, tenant: TenantId, options: BuildOptions | None = None) -> Job:
         """Queue a build, or join the unfinished one; a dry run is always a separate job."""
-        return await self._builds.request(tenant, (options or BuildOptions()).arguments())
+        return await self._builds.request_rebuild(tenant, (options or BuildOptions()).to_arguments())
 
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a build job: the workflow ``raptor_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
-            return await self._builder.run(tenant, BuildOptions.from_arguments(asked), report)
+        async def run_build(arguments: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
+            return await self._builder.run(tenant, BuildOptions.from_arguments(arguments), report)
 
-        await self._builds.run(tenant, job_id, attempt, work)
+        await self._builds.run(tenant, job_id, attempt, run_build)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[NodeView]:
+    ) -> Page[TreeNodeView]:
         """List nodes by level and falling size.
 
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is below 1, or the cursor is none of this list's.
         """
-        section = ListSlice.of(limit, cursor)
+        section = ListSlice.from_cursor(limit, cursor)
         if level is not None and level < 1:
             raise InvalidRequest(f"level must be 1 or more; got {level}")
         pointer, nodes = await self._reader.read(tenant, level=level)
-        return await section.page(nodes, partial(self._reader.views, tenant, pointer))
+        return await section.make_page(nodes, partial(self._reader.make_views, tenant, pointer))
 
-    async def get(self, tenant: TenantId, id: str) -> NodeView:
+    async def get(self, tenant: TenantId, id: str) -> TreeNodeView:
         """Return one node.
 
         Raises:
             NotFound: the current tree has none of that id, or nothing behind it is visible.
         """
         pointer, nodes = await self._reader.read(tenant, ids=[id])
-        views = await self._reader.views(tenant, pointer, nodes)
+        views = await self._reader.make_views(tenant, pointer, nodes)
         if not views:
             raise NotFound(f"there is no node {id[:64]!r}")
         return views[0]
 
-    async def status(self, tenant: TenantId) -> Mapping[str, Any]:
+    async def read_status(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the current tree's figures and the last build job."""
         pointer = await self._trees.pointer(tenant)
-        return await self._builds.status(tenant, pointer, public_details(pointer.details))
+        return await self._builds.read_status(tenant, pointer, public_details(pointer.details))

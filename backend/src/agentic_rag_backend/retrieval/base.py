@@ -57,7 +57,7 @@ class Stores:
 
     async def calibration(self) -> Calibration:
         """Return the calibration of the embedder. While it is not known, results are used only once."""
-        calibration = await self.calibrator.current()
+        calibration = await self.calibrator.current_calibration()
         if self.calibrator.pending:
             forbid_reuse()
         return calibration

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field, create_model
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.options import AgenticRequestOptions, circuit_without_effect
+from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticRequestOptions, circuit_without_effect
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.options.correction import CorrectionOptions
+from agentic_rag_backend.retrieval.options.correction_options import CorrectionOptions
 from agentic_rag_backend.retrieval.options.model import ContradictionsOption, RequestOptions, ThemesOptions, one_of
 from agentic_rag_backend.retrieval.parts import Parts, Strategy
 from agentic_rag_backend.retrieval.stages.pipeline import Pipeline
@@ -33,9 +33,9 @@ from agentic_rag_backend.retrieval.strategies.hyde import Hyde, HydeRequestOptio
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery, MultiQueryRequestOptions
 from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild, ParentChildRequestOptions
 from agentic_rag_backend.retrieval.strategies.paths import PathsRequestOptions, PathsRetriever
-from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
-from agentic_rag_backend.retrieval.strategies.temporal import Temporal, TemporalRequestOptions
+from agentic_rag_backend.retrieval.strategies.synthetic_questions import QuestionRetriever
+from agentic_rag_backend.retrieval.strategies.temporal_search import Temporal, TemporalRequestOptions
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.community import CommunityRequestOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.themes.drift import Drift, DriftRequestOptions

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, hash_content
 
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 """Files whose rows can be documents. Without the name of the text column, a table is one document."""
@@ -74,59 +74,67 @@ class Walk:
         self.skipped = 0
         self.skipped_keys = []
         keys, paths = FingerprintTable(), FingerprintTable()
-        for given in self._paths:
+        for path_text in self._paths:
             empty = True
-            for source in self._named(given):
+            for source in self._list_sources(path_text):
                 empty = False
-                path = fingerprint(os.fsencode(source.path.absolute()))
-                if paths.first(path, 0) is not None:
+                path = hash_content(os.fsencode(source.path.absolute()))
+                if paths.store_first(path, 0) is not None:
                     continue
-                yield self._keyed(source, keys, len(paths))
+                yield self._with_key(source, keys, len(paths))
             if empty:
-                raise InvalidRequest(f"{given!r} holds no document; supported suffixes are {', '.join(sorted(SUFFIXES))}")
+                raise InvalidRequest(f"{path_text!r} holds no document; supported suffixes are {', '.join(sorted(SUFFIXES))}")
 
-    def _keyed(self, source: Source, keys: FingerprintTable, number: int) -> Source:
+    def _with_key(self, source: Source, keys: FingerprintTable, number: int) -> Source:
         if self._key is not None:
             if number > 1:
-                raise InvalidRequest(f"--key names one document; the paths name {_count(self._paths)} files")
+                raise InvalidRequest(f"--key names one document; the paths name {_count_files(self._paths)} files")
             return replace(source, key=self._key)
         if len(source.key) > MAX_DOCUMENT_KEY_CHARACTERS:
             raise InvalidRequest(
                 f"a key may have at most {MAX_DOCUMENT_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
             )
-        if keys.first(fingerprint(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
+        if keys.store_first(hash_content(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
             # Keys are not kept in memory; the other file is searched only if a message needs it.
-            other = next((each.path for given in self._paths for each in self._named(given) if each.key == source.key), None)
+            other_path = next(
+                (
+                    candidate.path
+                    for path_text in self._paths
+                    for candidate in self._list_sources(path_text)
+                    if candidate.key == source.key
+                ),
+                None,
+            )
             raise InvalidRequest(
-                f"{other} and {source.path} would both have the key {source.key!r}; submit the folder that contains both"
+                f"{other_path} and {source.path} would both have the key {source.key!r}; submit the folder that contains both"
             )
         return source
 
-    def _named(self, given: str) -> Iterator[Source]:
-        path = Path(given)
+    def _list_sources(self, path_text: str) -> Iterator[Source]:
+        path = Path(path_text)
         if path.is_dir():
-            yield from self._chosen(path, _below(path))
+            yield from self._select_files(path, _walk_folder(path))
         elif path.exists():
-            yield self._source(path, path.name)
-        elif glob.has_magic(given):
-            matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
-            yield from self._chosen(_fixed_part(given), map(Path, matches))
+            yield self._make_source(path, path.name)
+        elif glob.has_magic(path_text):
+            matches = sorted(glob.iglob(path_text, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
+            yield from self._select_files(_fixed_part(path_text), map(Path, matches))
         else:
-            raise InvalidRequest(f"there is no file or folder {given!r}")
+            raise InvalidRequest(f"there is no file or folder {path_text!r}")
 
-    def _chosen(self, root: Path, paths: Iterator[Path]) -> Iterator[Source]:
+    def _select_files(self, root: Path, paths: Iterator[Path]) -> Iterator[Source]:
         for path in paths:
             relative = path.relative_to(root)
             if any(part.startswith(".") for part in relative.parts) or not path.is_file():
                 continue
             if path.suffix.lower() in SUFFIXES:
-                yield self._source(path, relative.as_posix())
+                yield self._make_source(path, relative.as_posix())
                 continue
             self.skipped += 1
             if len(self.skipped_keys) < SKIPPED_LISTED:
                 self.skipped_keys.append(relative.as_posix())
 
-    def _source(self, path: Path, key: str) -> Source:
+    def _make_source(self, path: Path, key: str) -> Source:
         return Source(path, key, by_rows=self._by_rows and path.suffix.lower() in TABLES)
 
 
@@ -137,18 +145,18 @@ def find_sources(paths: Sequence[str], *, key: str | None = None) -> Found:
     return Found(sources, walk.skipped)
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yield a folder's content in the order of names. No folder stays open during the iteration."""
     try:
         with os.scandir(folder) as entries:
-            named = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+            children = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     except OSError as error:
         raise InvalidRequest(f"the folder {str(folder)!r} cannot be read: {error.strerror or error}") from None
-    for name, is_folder in named:
+    for name, is_folder in children:
         if name.startswith("."):
             continue
         if is_folder:
-            yield from _below(folder / name)
+            yield from _walk_folder(folder / name)
         else:
             yield folder / name
 
@@ -162,5 +170,5 @@ def _fixed_part(pattern: str) -> Path:
     return Path(*fixed)
 
 
-def _count(paths: Sequence[str]) -> int:
+def _count_files(paths: Sequence[str]) -> int:
     return sum(1 for _ in Walk(paths))

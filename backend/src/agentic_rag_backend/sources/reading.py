@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_rag_backend.domain.media_types import is_text_as_written
+from agentic_rag_backend.domain.media_types import is_plain_text
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.files import Source, Walk
-from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
-from agentic_rag_backend.sources.rows import BadRow, Columns, Row, check_table, read_rows
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, hash_content
+from agentic_rag_backend.sources.table_rows import BadRow, Columns, Row, check_table, read_rows
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.sources.similarity import DuplicateFinder
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder
 
 MAX_MB = 1024
 """The largest possible MAX_UPLOAD_MB. Larger files are refused without being read."""
@@ -58,7 +58,7 @@ class Extent:
     by_rows: bool = False
 
 
-def survey(walk: Walk, columns: Columns | None) -> Extent:
+def survey_sources(walk: Walk, columns: Columns | None) -> Extent:
     """Walk the sources once, read the beginning of each table, and add up the sizes.
 
     Raises:
@@ -100,38 +100,38 @@ class SourceReader:
         """
         keys = FingerprintTable()
         for source in self._sources:
-            for document in self._documents(source):
+            for document in self._read_documents(source):
                 if document.problem is None:
-                    if keys.first(fingerprint(document.key.encode("utf-8", errors="surrogateescape")), 0) is not None:
-                        yield _again(source, document)
+                    if keys.store_first(hash_content(document.key.encode("utf-8", errors="surrogateescape")), 0) is not None:
+                        yield _repeated_key_problem(source, document)
                         continue
-                    if self._finder is not None and (document.row is not None or is_text_as_written(document.path.name)):
-                        self._finder.add(document.key, document.content)
+                    if self._finder is not None and (document.row is not None or is_plain_text(document.path.name)):
+                        self._finder.add_document(document.key, document.content)
                 yield document
 
-    def _documents(self, source: Source) -> Iterator[SourceDocument]:
+    def _read_documents(self, source: Source) -> Iterator[SourceDocument]:
         try:
             if not source.by_rows:
-                yield _file(source)
+                yield _read_file(source)
             elif self._columns is not None:
                 for row in read_rows(source.path, source.key, self._columns):
-                    yield _row(source, row)
+                    yield _read_row(source, row)
         except OSError as error:
-            yield _problem(source, "unreadable_file", error.strerror or str(error))
+            yield _make_problem(source, "unreadable_file", error.strerror or str(error))
 
 
-def _file(source: Source) -> SourceDocument:
+def _read_file(source: Source) -> SourceDocument:
     size = source.path.stat().st_size
     size_mb = size / 1024 / 1024
     if size_mb > MAX_MB:
         reason = f"a file may have at most {MAX_MB} MiB; {source.path.name} has {size_mb:.1f}"
-        return _problem(source, "payload_too_large", reason)
+        return _make_problem(source, "payload_too_large", reason)
     return SourceDocument(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
 
 
-def _row(source: Source, row: Row | BadRow) -> SourceDocument:
+def _read_row(source: Source, row: Row | BadRow) -> SourceDocument:
     if isinstance(row, BadRow):
-        return _problem(source, "bad_row", f"row {row.number}: {row.reason}", f"{source.key}#{row.number}", row.number)
+        return _make_problem(source, "bad_row", f"row {row.number}: {row.reason}", f"{source.key}#{row.number}", row.number)
     return SourceDocument(
         path=source.path,
         key=row.key,
@@ -143,10 +143,10 @@ def _row(source: Source, row: Row | BadRow) -> SourceDocument:
     )
 
 
-def _problem(source: Source, code: str, message: str, key: str | None = None, row: int | None = None) -> SourceDocument:
+def _make_problem(source: Source, code: str, message: str, key: str | None = None, row: int | None = None) -> SourceDocument:
     return SourceDocument(path=source.path, key=key or source.key, row=row, problem=ReadingProblem(code=code, message=message))
 
 
-def _again(source: Source, document: SourceDocument) -> SourceDocument:
+def _repeated_key_problem(source: Source, document: SourceDocument) -> SourceDocument:
     where = "" if document.row is None else f"row {document.row}: "
-    return _problem(source, "conflict", f"{where}an earlier document has the same key", document.key, document.row)
+    return _make_problem(source, "conflict", f"{where}an earlier document has the same key", document.key, document.row)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentic_rag_backend.errors import StorageFull
-from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, existing_path, full
+from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, existing_path, full
 
 
 class DiskSpace:

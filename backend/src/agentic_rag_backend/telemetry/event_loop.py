@@ -21,7 +21,7 @@ from time import monotonic, thread_time
 from typing import IO
 
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.telemetry.metrics import count_long_turn, longest_turn_shown
+from agentic_rag_backend.telemetry.metrics import count_long_turn, show_longest_turn
 
 LONG_TURN_S = 0.1
 """CPU seconds from which a turn is long: it is counted and logged."""
@@ -114,7 +114,7 @@ class Turns:
         self._longest = 0.0
 
     @contextmanager
-    def watched(self, report: Callable[[LongTurn], None]) -> Iterator[None]:
+    def watch_turns(self, report: Callable[[LongTurn], None]) -> Iterator[None]:
         """Report long turns, and sample what runs in them. Nothing before counts. The caller's thread is the loop's."""
         self._report, self._thread = report, threading.get_ident()
         self._longest, self._collection_s = 0.0, 0.0
@@ -196,7 +196,7 @@ def watch_turns() -> Iterator[None]:
     if not isinstance(loop, WatchedLoop):
         yield
         return
-    with loop.turns.watched(_Reporter()), longest_turn_shown(lambda: loop.turns.longest_s):
+    with loop.turns.watch_turns(_Reporter()), show_longest_turn(lambda: loop.turns.longest_s):
         moving = asyncio.create_task(_move_window(loop.turns), name="event-loop-window")
         try:
             yield

@@ -64,7 +64,7 @@ def configure_logging(*, level: str, format: Literal["console", "json"]) -> None
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info if format == "json" else _keep,
+                structlog.processors.format_exc_info if format == "json" else _keep_event,
                 renderer,
             ],
         )
@@ -76,7 +76,9 @@ def configure_logging(*, level: str, format: Literal["console", "json"]) -> None
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def _keep(logger: structlog.typing.WrappedLogger, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def _keep_event(
+    logger: structlog.typing.WrappedLogger, name: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
     return event
 
 

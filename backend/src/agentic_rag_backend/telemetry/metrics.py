@@ -108,7 +108,7 @@ class _Names:
         self._known: set[str] = set()
         self._lock = threading.Lock()
 
-    def bounded(self, name: str) -> str:
+    def bound_name(self, name: str) -> str:
         with self._lock:
             if name in self._known:
                 return name
@@ -123,12 +123,12 @@ _models, _purposes = _Names(), _Names()
 
 def count_mended_reply(model: str, kind: str) -> None:
     """Count a reply that was mended, such as ``removed reasoning``. ``kind`` is a constant of `models.llm`."""
-    _mended_replies.labels(_models.bounded(model), kind).inc()
+    _mended_replies.labels(_models.bound_name(model), kind).inc()
 
 
 def observe_first_sentence(model: str, duration_s: float) -> None:
     """Record the time to the first checked sentence of an answer. A refusal has none."""
-    _first_sentence.labels(_models.bounded(model)).observe(duration_s)
+    _first_sentence.labels(_models.bound_name(model)).observe(duration_s)
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -136,9 +136,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 def count_request(method: str, route: str, status: int, duration_s: float) -> None:
     """Count an answered request; ``route`` is a template, ``status`` is 0 if the caller disconnected."""
-    named = method if method in _METHODS else OTHER
-    _http_requests.labels(named, route, str(status)).inc()
-    _http_duration.labels(named, route).observe(duration_s)
+    method_name = method if method in _METHODS else OTHER
+    _http_requests.labels(method_name, route, str(status)).inc()
+    _http_duration.labels(method_name, route).observe(duration_s)
 
 
 def count_cache_use(cache: str, outcome: CacheUse) -> None:
@@ -152,7 +152,7 @@ def set_cache_bytes(cache: str, size_bytes: int) -> None:
 
 
 @contextmanager
-def longest_turn_shown(longest_s: Callable[[], float]) -> Iterator[None]:
+def show_longest_turn(longest_s: Callable[[], float]) -> Iterator[None]:
     """Read the longest turn of the event loop from a function whenever the metrics are read."""
     _longest_turn.set_function(longest_s)
     try:
@@ -186,7 +186,7 @@ class ModelCall:
 
 def count_model_call(call: ModelCall) -> None:
     """Count a request to a model, its tokens and its time. Safe in any thread."""
-    model, purpose = _models.bounded(call.model), _purposes.bounded(call.purpose)
+    model, purpose = _models.bound_name(call.model), _purposes.bound_name(call.purpose)
     _model_calls.labels(model, purpose, call.outcome).inc()
     for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
         if tokens:

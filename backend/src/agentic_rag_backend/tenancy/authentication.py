@@ -52,18 +52,18 @@ class Authenticator:
 
     def is_operator(self, secret: str | None, *, client: str | None = None) -> bool:
         """Return whether ``secret`` is the operator's, in constant time. A client that is locked out gets False."""
-        return self._matches(secret, self._operator_hash, client)
+        return self._matches_digest(secret, self._operator_hash, client)
 
     def may_read_metrics(self, secret: str | None, *, client: str | None = None) -> bool:
         """Return whether ``secret`` is the key of the metrics or the operator's. A client that is locked out gets False."""
-        return self._matches(secret, self._metrics_hash, client) or self.is_operator(secret, client=client)
+        return self._matches_digest(secret, self._metrics_hash, client) or self.is_operator(secret, client=client)
 
-    def _matches(self, secret: str | None, digest: str | None, client: str | None) -> bool:
+    def _matches_digest(self, secret: str | None, digest: str | None, client: str | None) -> bool:
         if secret is None or digest is None or not self._wrong_keys.may_try(client, digest):
             return False
         if not hmac.compare_digest(secret_hash(secret), digest):
             return False
-        self._wrong_keys.accept(client, digest)
+        self._wrong_keys.accept_key(client, digest)
         return True
 
     async def authenticate(self, secret: str | None, *, acting_for: str | None = None, client: str | None = None) -> Principal:
@@ -83,20 +83,20 @@ class Authenticator:
         if not secret:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
         if len(secret) > MAX_KEY_CHARACTERS:
-            raise self._wrong(client, f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
+            raise self._count_wrong_key(client, f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
         if self.is_operator(secret, client=client):
             return await self._as_operator(acting_for)
         principal = await self._directory.authenticate(secret_hash(secret))
         if principal is None:
-            raise self._wrong(client, "the key is unknown or revoked")
+            raise self._count_wrong_key(client, "the key is unknown or revoked")
         if acting_for is not None:
             raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key acts for its own tenant")
         _require_active(principal.tenant)
         return principal
 
-    def _wrong(self, client: str | None, reason: str) -> AgenticRagError:
+    def _count_wrong_key(self, client: str | None, reason: str) -> AgenticRagError:
         """Count a wrong key and return the error for it."""
-        locked_s = self._wrong_keys.count(client)
+        locked_s = self._wrong_keys.count_wrong_key(client)
         if not locked_s:
             return Unauthenticated(reason)
         return TooManyWrongKeys(
@@ -121,7 +121,7 @@ class Authenticator:
             flags=await self._directory.flags(tenant.id),
         )
 
-    async def local(self, tenant_id: TenantId) -> Principal:
+    async def local_principal(self, tenant_id: TenantId) -> Principal:
         """Return a principal for a caller in this process (the CLI, a Python program), which has the stores open.
 
         Raises:

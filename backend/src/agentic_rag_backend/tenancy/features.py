@@ -45,25 +45,25 @@ class Features:
     def __init__(self, defaults: Mapping[str, FlagDefault]) -> None:
         self._defaults = dict(defaults)
 
-    def effective(self, tenant_flags: Mapping[str, object]) -> list[Flag]:
+    def list_effective(self, tenant_flags: Mapping[str, object]) -> list[Flag]:
         """Return every flag with its effective value."""
         return [
-            Flag(name, _read(tenant_flags[name], held), held.code_default, "tenant", held.description)
+            Flag(name, _read_value(tenant_flags[name], default), default.code_default, "tenant", default.description)
             if name in tenant_flags
-            else Flag(name, held.value, held.code_default, held.source, held.description)
-            for name, held in self._defaults.items()
+            else Flag(name, default.value, default.code_default, default.source, default.description)
+            for name, default in self._defaults.items()
         ]
 
-    def enabled(self, name: str, tenant_flags: Mapping[str, object]) -> bool:
+    def is_on(self, name: str, tenant_flags: Mapping[str, object]) -> bool:
         """Return whether a flag is on for a tenant."""
         return bool(tenant_flags.get(name, self._defaults[name].value))
 
-    def number(self, name: str, tenant_flags: Mapping[str, object]) -> float:
+    def read_share(self, name: str, tenant_flags: Mapping[str, object]) -> float:
         """Return the share that is set for a tenant."""
-        held = self._defaults[name]
-        return float(_read(tenant_flags.get(name, held.value), held))
+        default = self._defaults[name]
+        return float(_read_value(tenant_flags.get(name, default.value), default))
 
-    def check(self, changes: Mapping[str, Any]) -> dict[str, FlagValue | None]:
+    def check_changes(self, changes: Mapping[str, Any]) -> dict[str, FlagValue | None]:
         """Return ``changes`` if each is a known flag with a value of its kind, or null for the default.
 
         Raises:
@@ -80,13 +80,13 @@ class Features:
         return dict(changes)
 
 
-def _read(value: object, held: FlagDefault) -> FlagValue:
-    if isinstance(held.value, bool):
+def _read_value(value: object, default: FlagDefault) -> FlagValue:
+    if isinstance(default.value, bool):
         return bool(value)
-    return float(value) if isinstance(value, int | float) else held.value
+    return float(value) if isinstance(value, int | float) else default.value
 
 
-def _is_kind_of(value: object, held: FlagDefault) -> bool:
-    if isinstance(held.value, bool) or isinstance(value, bool):
-        return isinstance(held.value, bool) and isinstance(value, bool)
+def _is_kind_of(value: object, default: FlagDefault) -> bool:
+    if isinstance(default.value, bool) or isinstance(value, bool):
+        return isinstance(default.value, bool) and isinstance(value, bool)
     return isinstance(value, int | float) and 0 <= value <= 1

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.limits import printable_name
+from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
-from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
 from agentic_rag_backend.tenancy.naming import find_tenant
@@ -47,7 +47,7 @@ class TenantService:
         self._directory = directory
         self._erase = erase
         self._relay = relay
-        relay.register({Topic.TENANT: self._remove})
+        relay.register_handlers({Topic.TENANT: self._remove_tenant})
 
     async def create(self, name: str) -> Tenant:
         """Create a tenant.
@@ -89,9 +89,9 @@ class TenantService:
 
     async def finish_deleting(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove the rest of a tenant whose removal was interrupted. Return the counts."""
-        return await self._remove(tenant, tenant.value)
+        return await self._remove_tenant(tenant, tenant.value)
 
-    async def _remove(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
+    async def _remove_tenant(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
         counts = dict(await self._erase(tenant))
         counts.update(await self._directory.remove(tenant))
         return counts
@@ -118,16 +118,16 @@ class TenantService:
             NotFound: the tenant does not exist.
         """
         secret = new_secret()
-        first = str(uuid.uuid5(_FIRST_KEY, tenant.value))
+        first_key = str(uuid.uuid5(_FIRST_KEY, tenant.value))
         try:
             key = await self._directory.add_key(
-                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first
+                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first_key
             )
         except Conflict:
             return None
         return IssuedKey(key, secret)
 
-    async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
+    async def list_keys(self, tenant: TenantId) -> Sequence[ApiKey]:
         """List a tenant's keys, newest first, including revoked keys."""
         await self._directory.tenant(tenant)
         return await self._directory.keys(tenant)

@@ -49,19 +49,19 @@ class WrongKeys:
 
     def may_try(self, client: str | None, digest: str) -> bool:
         """Return whether a key of a client may be compared with the key that has the hash ``digest``."""
-        record = self._record(client)
+        record = self._record_of(client)
         return record.locked_until <= self._clock() or digest in record.accepted
 
-    def accept(self, client: str | None, digest: str) -> None:
+    def accept_key(self, client: str | None, digest: str) -> None:
         """Remember that a client sent the key with the hash ``digest``."""
-        record = self._record(client)
-        self._keep(client, replace(record, accepted=record.accepted | {digest}))
+        record = self._record_of(client)
+        self._keep_record(client, replace(record, accepted=record.accepted | {digest}))
 
-    def count(self, client: str | None) -> float:
+    def count_wrong_key(self, client: str | None) -> float:
         """Count a wrong key, unless the client is locked out. Return the seconds for which it is locked out now."""
         if client is None or not self.limit:
             return 0.0
-        record, now = self._record(client), self._clock()
+        record, now = self._record_of(client), self._clock()
         if record.locked_until > now:
             return record.locked_until - now
         forgotten = now - record.last_wrong_at > FORGOTTEN_AFTER_S
@@ -71,13 +71,13 @@ class WrongKeys:
             doubled = FIRST_LOCK_S * 2.0 ** min(beyond - 1, 30)
             record = replace(record, locked_until=now + min(doubled, LONGEST_LOCK_S))
             _log.warning("client_locked_out", client=client, wrong_keys=record.wrong, locked_s=record.locked_until - now)
-        self._keep(client, record)
+        self._keep_record(client, record)
         return max(0.0, record.locked_until - now)
 
-    def _record(self, client: str | None) -> _Record:
+    def _record_of(self, client: str | None) -> _Record:
         return self._records.get(client or "", _Record())
 
-    def _keep(self, client: str | None, record: _Record) -> None:
+    def _keep_record(self, client: str | None, record: _Record) -> None:
         if client is None or not self.limit:
             return
         self._records[client] = record

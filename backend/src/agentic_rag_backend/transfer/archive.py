@@ -71,7 +71,7 @@ class ArchiveWriter(AbstractContextManager["ArchiveWriter"]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._tar.close()
 
-    def add(self, name: str, content: bytes) -> None:
+    def add_member(self, name: str, content: bytes) -> None:
         """Add a member."""
         header = tarfile.TarInfo(name)
         header.size = len(content)
@@ -101,13 +101,13 @@ class ArchiveLimits:
 class Member:
     """One file of an archive, to be read once, before the next one."""
 
-    def __init__(self, name: str, size: int, read: Callable[[int], bytes]) -> None:
+    def __init__(self, name: str, size: int, read_bytes: Callable[[int], bytes]) -> None:
         self.name = name
         self.size = size
-        self._read = read
+        self._read = read_bytes
         self._left = size
 
-    def content(self, *, limit: int) -> bytes:
+    def read_content(self, *, limit: int) -> bytes:
         """Return the whole content.
 
         Raises:
@@ -115,49 +115,49 @@ class Member:
         """
         if self.size > limit:
             raise PayloadTooLarge(f"{self.name} has {self.size} bytes; the limit is {limit}")
-        return self._some(self._left)
+        return self._read_some(self._left)
 
-    def lines(self, *, limit: int, first: int | None = None, most: int = MAX_LINES) -> Iterator[bytes]:
+    def read_lines(self, *, limit: int, first_limit: int | None = None, max_lines: int = MAX_LINES) -> Iterator[bytes]:
         """Yield its lines; the reader visits each byte once, for any line lengths.
 
         Args:
             limit: most bytes of a line.
-            first: most bytes of the first line, if different.
-            most: most lines.
+            first_limit: most bytes of the first line, if different.
+            max_lines: most lines.
 
         Raises:
             PayloadTooLarge: a line is longer, or there are more lines.
             InvalidRequest: a line is empty.
         """
         line_parts: list[bytes] = []
-        size, number, allowed = 0, 1, limit if first is None else first
+        size, number, allowed = 0, 1, limit if first_limit is None else first_limit
         while self._left:
-            *whole_lines, line_start = self._some(min(_READ_BYTES, self._left)).split(b"\n")
+            *whole_lines, line_start = self._read_some(min(_READ_BYTES, self._left)).split(b"\n")
             for part in whole_lines:
-                self._check(number, size + len(part), allowed, most)
+                self._check_line(number, size + len(part), allowed, max_lines)
                 yield b"".join([*line_parts, part])
                 line_parts, size, number, allowed = [], 0, number + 1, limit
             if line_start:
                 size += len(line_start)
-                self._check(number, size, allowed, most)
+                self._check_line(number, size, allowed, max_lines)
                 line_parts.append(line_start)
         if line_parts:
             yield b"".join(line_parts)
 
-    def skip(self) -> None:
+    def skip_content(self) -> None:
         """Leave the rest unread."""
         while self._left:
-            self._some(min(_READ_BYTES, self._left))
+            self._read_some(min(_READ_BYTES, self._left))
 
-    def _check(self, number: int, size: int, allowed: int, most: int) -> None:
+    def _check_line(self, number: int, size: int, allowed: int, max_lines: int) -> None:
         if not size:
             raise InvalidRequest(f"{self.name}, line {number} is empty")
         if size > allowed:
             raise PayloadTooLarge(f"{self.name}, line {number} has more than {allowed} bytes, which is the limit")
-        if number > most:
-            raise PayloadTooLarge(f"{self.name} has more than {most} lines, which is the limit")
+        if number > max_lines:
+            raise PayloadTooLarge(f"{self.name} has more than {max_lines} lines, which is the limit")
 
-    def _some(self, size: int) -> bytes:
+    def _read_some(self, size: int) -> bytes:
         content = self._read(size)
         self._left -= size
         return content
@@ -170,7 +170,7 @@ class ArchiveReader:
         self._unpacked = Gunzip(file, limit=limits.archive)
         self._limit = limits.archive
 
-    def members(self) -> Iterator[Member]:
+    def read_members(self) -> Iterator[Member]:
         """Yield the members in order; read each before asking for the next.
 
         Raises:
@@ -178,33 +178,33 @@ class ArchiveReader:
             PayloadTooLarge: the unpacked size is above its limit.
         """
         while True:
-            header = self._exactly(_BLOCK)
+            header = self._read_exactly(_BLOCK)
             if not header.strip(b"\0"):
-                self._end()
+                self._read_end()
                 return
             try:
                 about = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
             except (tarfile.HeaderError, UnicodeDecodeError, ValueError) as error:
                 raise InvalidRequest(f"the archive is damaged: {type(error).__name__} in a header") from None
-            if not about.isreg() or not _require_known(about.name) or about.size < 0:
+            if not about.isreg() or not _is_member_name(about.name) or about.size < 0:
                 raise InvalidRequest(f"the archive contains the unknown member {about.name[:80]!r}")
-            member = Member(about.name, about.size, self._exactly)
+            member = Member(about.name, about.size, self._read_exactly)
             yield member
-            member.skip()
-            self._exactly(-about.size % _BLOCK)
+            member.skip_content()
+            self._read_exactly(-about.size % _BLOCK)
 
-    def _end(self) -> None:
+    def _read_end(self) -> None:
         """Read the padding of the file; the gzip checksum follows it."""
-        while padding := self._unpacked.read(_READ_BYTES):
+        while padding := self._unpacked.read_bytes(_READ_BYTES):
             if padding.strip(b"\0"):
                 raise InvalidRequest("the archive continues after its end")
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         if size > self._limit:
             raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
         parts, missing_bytes = [], size
         while missing_bytes:
-            part = self._unpacked.read(min(missing_bytes, _READ_BYTES))
+            part = self._unpacked.read_bytes(min(missing_bytes, _READ_BYTES))
             if not part:
                 raise InvalidRequest("the archive is cut off")
             parts.append(part)
@@ -212,7 +212,7 @@ class ArchiveReader:
         return b"".join(parts)
 
 
-def _require_known(name: str) -> bool:
+def _is_member_name(name: str) -> bool:
     return (
         name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END)
         or _DOCUMENT.match(name) is not None
@@ -220,7 +220,7 @@ def _require_known(name: str) -> bool:
 
 
 @contextmanager
-def reading(path: Path, limits: ArchiveLimits) -> Iterator[ArchiveReader]:
+def open_archive(path: Path, limits: ArchiveLimits) -> Iterator[ArchiveReader]:
     """Open the archive at ``path``."""
     with path.open("rb") as file:
         yield ArchiveReader(file, limits)
@@ -229,12 +229,12 @@ def reading(path: Path, limits: ArchiveLimits) -> Iterator[ArchiveReader]:
 _ANYTHING: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
 
 
-def small(member: Member) -> bytes:
+def read_small_member(member: Member) -> bytes:
     """Return the content of a member that is small."""
-    return member.content(limit=_SMALL_BYTES)
+    return member.read_content(limit=_SMALL_BYTES)
 
 
-def loosely(content: bytes) -> dict[str, object]:
+def parse_any_object(content: bytes) -> dict[str, object]:
     """Return a JSON object of any members.
 
     Raises:

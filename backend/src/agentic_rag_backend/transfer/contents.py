@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader, Member
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import (
     FORMAT,
     VERSION,
@@ -25,7 +25,7 @@ from agentic_rag_backend.transfer.records import (
     R,
     SummaryRecord,
     TreeNodeRecord,
-    decoded,
+    decode_record,
 )
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
+class EditRecords:
     """Some of the edits of its graph."""
 
     records: tuple[EditRecord, ...]
@@ -74,21 +74,21 @@ class TreeSummaries:
     records: tuple[CommunitySummary, ...]
 
 
-Part = Manifest | Entities | Edits | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
+Part = Manifest | Entities | EditRecords | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
 
 
-def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
+def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     """Yield the manifest, then the parts that it announces, then the end.
 
     Raises:
         InvalidRequest: the archive is damaged, incomplete, of a newer format, or not written by an export.
         PayloadTooLarge: the archive or a part of it is above its limit.
     """
-    members = iter(reader.members())
+    members = iter(reader.read_members())
     yield _read_manifest(next(members, None))
     member = next(members, None)
     if member is not None and member.name == archive.EDITS:
-        yield from map(Edits, _read_records(EditRecord, member))
+        yield from map(EditRecords, _read_records(EditRecord, member))
         member = next(members, None)
     yield from map(Entities, _read_records(EntityRecord, _require_name(member, archive.ENTITIES)))
     documents = 0
@@ -101,7 +101,7 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
             pending = _read_document(member, limits)
             documents += 1
         elif pending is not None and member.name == archive.original_name(documents) and pending.document.original:
-            pending.original = member.content(limit=limits.original)
+            pending.original = member.read_content(limit=limits.original)
             yield pending
             pending = None
         else:
@@ -115,7 +115,7 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     yield from map(TreeNodes, _read_records(TreeNodeRecord, _require_member(members, archive.TREE)))
     for batch in _read_records(SummaryRecord, _require_member(members, archive.TREE_SUMMARIES)):
         yield TreeSummaries(tuple(record.summary for record in batch))
-    end = decoded(End, archive.small(_require_member(members, archive.END)), where=archive.END)
+    end = decode_record(End, archive.read_small_member(_require_member(members, archive.END)), where=archive.END)
     if end.documents != documents:
         raise InvalidRequest(f"the archive contains {documents} documents instead of {end.documents}")
     if next(members, None) is not None:
@@ -126,14 +126,14 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
 def _read_manifest(member: Member | None) -> Manifest:
     if member is None or member.name != archive.MANIFEST:
         raise InvalidRequest("this is not an archive of a tenant: it does not begin with a manifest")
-    content = archive.small(member)
-    manifest = archive.loosely(content)
+    content = archive.read_small_member(member)
+    manifest = archive.parse_any_object(content)
     version = manifest.get("version")
     if manifest.get("format") != FORMAT or not isinstance(version, int):
         raise InvalidRequest(f"this is not an archive of a tenant: the format of its manifest is not {FORMAT!r}")
     if version > VERSION:
         raise InvalidRequest(f"the archive is of format {version}; this release reads up to {VERSION}: update it first")
-    return decoded(Manifest, content, where=archive.MANIFEST)
+    return decode_record(Manifest, content, where=archive.MANIFEST)
 
 
 def _require_member(members: Iterator[Member], name: str) -> Member:
@@ -149,18 +149,18 @@ def _require_name(member: Member | None, name: str) -> Member:
 
 
 def _read_records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
-    lines = enumerate(member.lines(limit=archive.PART_LINE_BYTES), start=1)
-    return _batch_records(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
+    lines = enumerate(member.read_lines(limit=archive.PART_LINE_BYTES), start=1)
+    return _batch_records(decode_record(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
 
 
 def _read_document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
-    lines = member.lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
+    lines = member.read_lines(limit=archive.PART_LINE_BYTES, first_limit=limits.document_line)
     first_line = next(lines, None)
     if first_line is None:
         raise InvalidRequest(f"{member.name} is empty")
-    document = ArchivedDocument(decoded(DocumentLine, first_line, where=f"{member.name}, line 1"))
+    document = ArchivedDocument(decode_record(DocumentLine, first_line, where=f"{member.name}, line 1"))
     for number, line in enumerate(lines, start=2):
-        document.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
+        document.add_line(decode_record(PartOfDocument, line, where=f"{member.name}, line {number}").root)
     return document
 
 

@@ -38,8 +38,9 @@ from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
-from agentic_rag_backend.transfer.fingerprints import fingerprints
-from agentic_rag_backend.transfer.lines import knowledge_lines, packed, record_lines
+from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
+from agentic_rag_backend.transfer.imported_trees import ExportedTree, read_tree
+from agentic_rag_backend.transfer.record_lines import knowledge_lines, pack_vector, record_lines
 from agentic_rag_backend.transfer.records import (
     FORMAT,
     VERSION,
@@ -53,10 +54,9 @@ from agentic_rag_backend.transfer.records import (
     Record,
     SummaryRecord,
     TenantName,
-    decoded,
-    encoded,
+    decode_record,
+    encode_record,
 )
-from agentic_rag_backend.transfer.trees import ExportedTree, read_tree
 
 T = TypeVar("T")
 
@@ -93,35 +93,35 @@ class _Spool:
     held: dict[str, DocumentHeader] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
 
-    def record(self, document_id: str) -> Path:
+    def record_path(self, document_id: str) -> Path:
         return self.folder / f"{self.numbers[document_id]}.record"
 
-    def original(self, document_id: str) -> Path:
+    def original_path(self, document_id: str) -> Path:
         return self.folder / f"{self.numbers[document_id]}.original"
 
-    def keep(self, document_id: str, header: DocumentHeader, lines: Iterable[Record], original: bytes | None) -> None:
+    def keep_document(self, document_id: str, header: DocumentHeader, lines: Iterable[Record], original: bytes | None) -> None:
         self.numbers.setdefault(document_id, len(self.numbers))
-        self.drop(document_id)
-        with self.record(document_id).open("wb") as file:
-            file.writelines(map(encoded, lines))
+        self.drop_document(document_id)
+        with self.record_path(document_id).open("wb") as file:
+            file.writelines(map(encode_record, lines))
         if original is not None:
-            self.original(document_id).write_bytes(original)
+            self.original_path(document_id).write_bytes(original)
         self.held[document_id] = header
 
-    def drop(self, document_id: str) -> None:
+    def drop_document(self, document_id: str) -> None:
         self.held.pop(document_id, None)
         if document_id in self.numbers:
-            self.record(document_id).unlink(missing_ok=True)
-            self.original(document_id).unlink(missing_ok=True)
+            self.record_path(document_id).unlink(missing_ok=True)
+            self.original_path(document_id).unlink(missing_ok=True)
 
-    def names(self) -> dict[str, set[str]]:
+    def names_by_entity(self) -> dict[str, set[str]]:
         """Return the documents' names for each entity."""
         names_of: dict[str, set[str]] = {}
         for document_id in self.held:
-            with self.record(document_id).open("rb") as file:
+            with self.record_path(document_id).open("rb") as file:
                 for line in file:
                     if line.startswith(b'{"kind":"entity"'):
-                        entity = decoded(EntityLine, line.strip(), where="spool")
+                        entity = decode_record(EntityLine, line.strip(), where="spool")
                         names_of.setdefault(entity.id, set()).update(entity.names)
         return names_of
 
@@ -152,13 +152,13 @@ class Exporter:
         """
         spool = _Spool(folder / "spool")
         await asyncio.to_thread(spool.folder.mkdir, parents=True)
-        snapshot, remainder = await self._read_settled(tenant, spool)
+        snapshot, remainder = await self._read_consistently(tenant, spool)
         path = folder / "archive"
-        await asyncio.to_thread(self._write, path, spool, snapshot, remainder)
+        await asyncio.to_thread(self._write_archive, path, spool, snapshot, remainder)
         await asyncio.to_thread(shutil.rmtree, spool.folder)
         return path
 
-    async def _read_settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
+    async def _read_consistently(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
         async with AsyncExitStack() as locks:
             for look in range(_ATTEMPTS):
                 if look == _UNHURRIED:
@@ -178,7 +178,7 @@ class Exporter:
         """Read the documents that changed or are missing; False if one could not be read."""
         headers = await self._source.transfer.headers(tenant)
         for document_id in [id for id in spool.held if id not in headers]:
-            await asyncio.to_thread(spool.drop, document_id)
+            await asyncio.to_thread(spool.drop_document, document_id)
         is_complete = True
         for document_id, header in headers.items():
             if spool.held.get(document_id) != header:
@@ -203,7 +203,7 @@ class Exporter:
         # An interrupted reindexing has stored vectors of another embedder.
         prepared = tuple(map(self._with_usable_vectors, record.prepared))
         lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *knowledge]
-        await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
+        await asyncio.to_thread(spool.keep_document, document_id, record.header, lines, original)
         return True
 
     def _with_usable_vectors(self, item: PreparedChunk) -> PreparedChunk:
@@ -215,37 +215,37 @@ class Exporter:
                 for question in questions.items
             )
             questions = replace(questions, items=tuple(items))
-        return replace(item, vector=item.vector if self._usable(item) else None, questions=questions)
+        return replace(item, vector=item.vector if self._has_usable_vector(item) else None, questions=questions)
 
-    def _usable(self, item: PreparedChunk) -> bool:
+    def _has_usable_vector(self, item: PreparedChunk) -> bool:
         return item.vector is not None and len(item.vector) == self._source.embedder.dimensions
 
     async def _read_vectors(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
         """Return the stored vectors of chunks without a computed vector on record."""
-        computed = {item.chunk.id for item in record.prepared if self._usable(item)}
+        computed = {item.chunk.id for item in record.prepared if self._has_usable_vector(item)}
         chunk_ids = [chunk.id for chunk in record.chunks if chunk.id not in computed]
         vectors = await self._source.vectors.vectors(tenant, Collection.CHUNKS, chunk_ids) if chunk_ids else {}
-        return {id: packed(vector) for id, vector in vectors.items()}
+        return {id: pack_vector(vector) for id, vector in vectors.items()}
 
     async def _read_rest(self, tenant: TenantId, spool: _Spool, snapshot: TenantSnapshot) -> _Rest:
         return _Rest(
-            entities=await self._entities(tenant, await asyncio.to_thread(spool.names)),
-            edits=await self._edits(tenant),
-            communities=await self._communities(tenant, snapshot),
-            summaries=await self._summaries(tenant),
+            entities=await self._read_entities(tenant, await asyncio.to_thread(spool.names_by_entity)),
+            edits=await self._read_edits(tenant),
+            communities=await self._read_communities(tenant, snapshot),
+            summaries=await self._read_summaries(tenant),
             tree=await read_tree(self._source.catalogue, self._source.vectors, tenant),
         )
 
-    async def _entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
+    async def _read_entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
         records: list[EntityRecord] = []
         for ids in _cut_pages(sorted(names)):
             for entity in (await self._source.graph.entities(tenant, ids)).values():
                 # Omit a name that only documents outside the archive use.
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
-                records.append(EntityRecord.of(entity, name=name))
+                records.append(EntityRecord.from_value(entity, name=name))
         return sorted(records, key=lambda entity: entity.id)
 
-    async def _edits(self, tenant: TenantId) -> list[EditRecord]:
+    async def _read_edits(self, tenant: TenantId) -> list[EditRecord]:
         """Return the edits of the graph, undone ones included, by number."""
         records: list[EditRecord] = []
         cursor: str | None = None
@@ -253,28 +253,31 @@ class Exporter:
             page = await self._source.catalogue.graph_edits.page(tenant, limit=_PAGE, cursor=cursor)
             for edit in page.items:
                 times = {"created_at": edit.created_at, "undone_at": edit.undone_at}
-                records.append(EditRecord.of(edit.draft, number=edit.number, **times))
+                records.append(EditRecord.from_value(edit.draft, number=edit.number, **times))
             if (cursor := page.next_cursor) is None:
                 return records[::-1]
 
-    async def _communities(self, tenant: TenantId, snapshot: TenantSnapshot) -> list[CommunityRecord]:
+    async def _read_communities(self, tenant: TenantId, snapshot: TenantSnapshot) -> list[CommunityRecord]:
         pointer, graph = snapshot.pointer, self._source.graph
         if pointer.generation == 0:
             return []
-        held = await graph.communities(tenant, pointer.generation)
-        current = {each.id for each in held}
+        communities = await graph.communities(tenant, pointer.generation)
+        current = {community.id for community in communities}
         if pointer.stale:
             versions = await self._source.catalogue.documents.visible_versions(tenant)
-            now = fingerprints(await read_visible(graph, tenant, versions), held)
-            current = {each.id for each in held if now.get(each.id) == each.fingerprint}
+            now = fingerprint_communities(await read_visible(graph, tenant, versions), communities)
+            current = {community_id.id for community_id in communities if now.get(community_id.id) == community_id.fingerprint}
         vectors: dict[str, str] = {}
-        for some in _cut_pages([each.id for each in held]):
-            points = {community_point_id(each, pointer.generation): each for each in some}
+        for page in _cut_pages([community.id for community in communities]):
+            points = {community_point_id(community, pointer.generation): community for community in page}
             stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
-            vectors |= {points[point]: packed(vector) for point, vector in stored.items()}
-        return [_record_community(each, vectors.get(each.id), current=each.id in current) for each in held]
+            vectors |= {points[point]: pack_vector(vector) for point, vector in stored.items()}
+        return [
+            _record_community(community_id, vectors.get(community_id.id), current=community_id.id in current)
+            for community_id in communities
+        ]
 
-    async def _summaries(self, tenant: TenantId) -> list[CommunitySummary]:
+    async def _read_summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every summary without statements that rest on invisible passages."""
         documents = self._source.catalogue.documents
         visible_summaries: list[CommunitySummary] = []
@@ -283,21 +286,25 @@ class Exporter:
             visible_summaries += [visible_summary(summary, visible) for summary in batch]
         return visible_summaries
 
-    def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> None:
+    def _write_archive(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> None:
         with ArchiveWriter(path) as writer:
-            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot, remainder)))
+            writer.add_member(archive.MANIFEST, encode_record(self._make_manifest(spool, snapshot, remainder)))
             if remainder.edits:
-                writer.add(archive.EDITS, b"".join(map(encoded, remainder.edits)))
-            writer.add(archive.ENTITIES, b"".join(map(encoded, remainder.entities)))
+                writer.add_member(archive.EDITS, b"".join(map(encode_record, remainder.edits)))
+            writer.add_member(archive.ENTITIES, b"".join(map(encode_record, remainder.entities)))
             for number, document_id in enumerate(spool.held, start=1):
-                writer.add_file(archive.record_name(number), spool.record(document_id))
-                if spool.original(document_id).exists():
-                    writer.add_file(archive.original_name(number), spool.original(document_id))
-            writer.add(archive.COMMUNITIES, b"".join(map(encoded, remainder.communities)))
-            writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=summary)) for summary in remainder.summaries))
-            writer.add(archive.TREE, b"".join(map(encoded, remainder.tree.nodes)))
+                writer.add_file(archive.record_name(number), spool.record_path(document_id))
+                if spool.original_path(document_id).exists():
+                    writer.add_file(archive.original_name(number), spool.original_path(document_id))
+            writer.add_member(archive.COMMUNITIES, b"".join(map(encode_record, remainder.communities)))
+            writer.add_member(
+                archive.SUMMARIES, b"".join(encode_record(SummaryRecord(summary=summary)) for summary in remainder.summaries)
+            )
+            writer.add_member(archive.TREE, b"".join(map(encode_record, remainder.tree.nodes)))
             summaries = remainder.tree.summaries
-            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=summary)) for summary in summaries))
+            writer.add_member(
+                archive.TREE_SUMMARIES, b"".join(encode_record(SummaryRecord(summary=summary)) for summary in summaries)
+            )
             end = End(
                 documents=len(spool.held),
                 entities=len(remainder.entities),
@@ -305,9 +312,9 @@ class Exporter:
                 summaries=len(remainder.summaries),
                 tree_nodes=len(remainder.tree.nodes),
             )
-            writer.add(archive.END, encoded(end))
+            writer.add_member(archive.END, encode_record(end))
 
-    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> Manifest:
+    def _make_manifest(self, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> Manifest:
         pointer = snapshot.pointer
         generation = None
         if pointer.generation:
@@ -334,7 +341,9 @@ class Exporter:
 
 
 def _record_community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
-    return CommunityRecord.of(community, parent=community.parent_id, members=community.entity_ids, current=current, vector=vector)
+    return CommunityRecord.from_value(
+        community, parent=community.parent_id, members=community.entity_ids, current=current, vector=vector
+    )
 
 
 def _cut_pages(items: Sequence[T]) -> Iterator[Sequence[T]]:

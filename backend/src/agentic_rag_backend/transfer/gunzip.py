@@ -33,7 +33,7 @@ class Gunzip:
         self._packed = 0
         self._unpacked = 0
 
-    def read(self, size: int) -> bytes:
+    def read_bytes(self, size: int) -> bytes:
         """Return up to ``most`` bytes, none at the end.
 
         Raises:
@@ -42,25 +42,25 @@ class Gunzip:
         """
         content = b""
         while not content and not self._stream.eof:
-            compressed = self._stream.unconsumed_tail or self._more()
+            compressed = self._stream.unconsumed_tail or self._read_packed_bytes()
             try:
                 content = self._stream.decompress(compressed, size)
             except zlib.error as error:
                 raise InvalidRequest(f"the archive is damaged: {str(error)[:100]}") from None
         self._unpacked += len(content)
-        self._check()
+        self._check_size()
         if self._stream.eof and not content:
-            self._finish()
+            self._finish_stream()
         return content
 
-    def _more(self) -> bytes:
+    def _read_packed_bytes(self) -> bytes:
         content = self._file.read(_READ_BYTES)
         if not content:
             raise InvalidRequest("the archive is cut off")
         self._packed += len(content)
         return content
 
-    def _check(self) -> None:
+    def _check_size(self) -> None:
         if self._unpacked > self._limit:
             raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
         if self._unpacked > FREE_BYTES + MAX_RATIO * self._packed:
@@ -69,6 +69,6 @@ class Gunzip:
                 f"the limit is {FREE_BYTES} and {MAX_RATIO} for each byte"
             )
 
-    def _finish(self) -> None:
+    def _finish_stream(self) -> None:
         if self._stream.unused_data.strip(b"\0") or self._file.read(_READ_BYTES).strip(b"\0"):
             raise InvalidRequest("the archive continues after its end: it must be one gzip stream")

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.graph import Support, normalise_name
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import EditRecord
 
 T = TypeVar("T")
@@ -32,40 +32,40 @@ class Identity:
         """Whether ids stay unchanged."""
         return self.source == self.target
 
-    def document(self, id: str) -> str:
+    def document_id(self, id: str) -> str:
         """Return a document's id."""
         return id if self.kept else stable_id("imported-document", self.target, id)
 
-    def name(self, id: str, name: str, type_: str) -> None:
+    def note_name(self, id: str, name: str, type_: str) -> None:
         """Note the name of an entity. If its id derives from it, new documents must find the entity by the name in the target."""
         key = normalise_name(name)
         for kind in ("", type_):
             if id == entity_id(self.source, key, kind):
                 self.named[id] = entity_id(self.target, key, kind)
 
-    def entity(self, id: str) -> str:
+    def entity_id(self, id: str) -> str:
         """Return an entity's id."""
         return id if self.kept else self.named.get(id) or stable_id("imported-entity", self.target, id)
 
-    def edit(self, record: EditRecord) -> GraphEdit:
+    def make_edit(self, record: EditRecord) -> GraphEdit:
         """Return an edit of the graph."""
-        draft = record.into(
+        draft = record.to_value(
             EditDraft,
             kind=EditKind(record.kind),
-            entity_id=self.entity(record.entity_id),
-            entity_ids=tuple(map(self.entity, record.entity_ids)),
-            document_ids=tuple(map(self.document, record.document_ids)),
-            new_id=record.new_id and self.entity(record.new_id),
+            entity_id=self.entity_id(record.entity_id),
+            entity_ids=tuple(map(self.entity_id, record.entity_ids)),
+            document_ids=tuple(map(self.document_id, record.document_ids)),
+            new_id=record.new_id and self.entity_id(record.new_id),
         )
-        return record.into(GraphEdit, draft=draft)
+        return record.to_value(GraphEdit, draft=draft)
 
-    def community(self, members: Sequence[str], id: str) -> str:
+    def community_id(self, members: Sequence[str], id: str) -> str:
         """Return a community's id, derived from ``members``, which are ids of the target."""
         return id if self.kept else stable_id("community", self.target, *sorted(members))
 
-    def chunks(self, archived: ArchivedDocument) -> list[Chunk]:
+    def make_chunks(self, archived: ArchivedDocument) -> list[Chunk]:
         """Return the document's chunks, with ids derived from their texts."""
-        document = self.document(archived.document.id)
+        document = self.document_id(archived.document.id)
         occurrences: Counter[str] = Counter()
         new_chunks: list[Chunk] = []
         for ordinal, line in enumerate(archived.chunks):
@@ -98,20 +98,20 @@ class Passages:
     identity: Identity
     chunks: Mapping[str, str]
 
-    def support(self, support: Support) -> Support:
+    def map_support(self, support: Support) -> Support:
         """Return the passage with ids of the target. A passage that the archive lacks gets an id that does not exist."""
         if self.identity.kept:
             return support
         new_id = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
-        return Support(self.identity.document(support.document_id), support.version, new_id)
+        return Support(self.identity.document_id(support.document_id), support.version, new_id)
 
-    def rewritten(self, value: T) -> T:
+    def rewrite_value(self, value: T) -> T:
         """Return ``value``, a tree of dataclasses and tuples, with ids of the target in every `Support`."""
         return self._rewrite_supports(value)  # type: ignore[no-any-return]
 
     def _rewrite_supports(self, value: Any) -> Any:
         if isinstance(value, Support):
-            return self.support(value)
+            return self.map_support(value)
         if isinstance(value, tuple):
             return tuple(map(self._rewrite_supports, value))
         if is_dataclass(value) and not isinstance(value, type):

@@ -39,9 +39,9 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.questions.asking import embedded
-from agentic_rag_backend.ingestion.reindexing import chunk_points
+from agentic_rag_backend.ingestion.reindexer import chunk_points
 from agentic_rag_backend.jobs.runner import Run
-from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import (
     Catalogue,
@@ -55,9 +55,10 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
-from agentic_rag_backend.transfer.fingerprints import fingerprints
+from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
 from agentic_rag_backend.transfer.identity import Identity, Passages
-from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
+from agentic_rag_backend.transfer.imported_trees import ImportedTree
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import (
     ChunkLine,
     CommunityRecord,
@@ -70,7 +71,6 @@ from agentic_rag_backend.transfer.records import (
     QuestionsRecord,
     RelationshipLine,
 )
-from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
 _BATCH = 500
@@ -136,18 +136,18 @@ class TenantImport:
         embedder = self.destination.computation.embedder
         return (self.manifest.embedder, self.manifest.dimensions) == (embedder.fingerprint, embedder.dimensions)
 
-    async def begin(self) -> None:
+    async def load_staged_state(self) -> None:
         """Load the state that an interrupted attempt has staged."""
         self._staged = await self.destination.transfer.staged(self.tenant)
 
-    async def entities(self, records: Sequence[EntityRecord]) -> None:
-        """Write entities with their names, under a temporary version that `finish` removes.
+    async def write_entities(self, records: Sequence[EntityRecord]) -> None:
+        """Write entities with their names, under a temporary version that `finish_import` removes.
 
         Otherwise the first written document would name them.
         """
         self.types.update((record.id, (record.name, record.type)) for record in records)
         for record in records:
-            self.identity.name(record.id, record.name, record.type)
+            self.identity.note_name(record.id, record.name, record.type)
         self._scaffolds += 1
         await self.destination.graph.write_document(
             self.tenant,
@@ -157,40 +157,40 @@ class TenantImport:
                 title="",
                 chunk_ids=(),
                 entities=tuple(
-                    Entity(id=self.identity.entity(record.id), name=record.name, type=record.type) for record in records
+                    Entity(id=self.identity.entity_id(record.id), name=record.name, type=record.type) for record in records
                 ),
             ),
         )
 
     def read_edits(self, records: Sequence[EditRecord]) -> None:
-        """Collect edits of the graph, with the ids of the target. `finish` records them."""
+        """Collect edits of the graph, with the ids of the target. `finish_import` records them."""
         for record in records:
             # Before entities are written: an editor may have renamed them, and ids derive from the names of documents.
             for id, name in ((record.entity_id, record.entity_name), *zip(record.entity_ids, record.entity_names, strict=True)):
-                self.identity.name(id, name, "")
-        self.edits += [self.identity.edit(record) for record in records]
+                self.identity.note_name(id, name, "")
+        self.edits += [self.identity.make_edit(record) for record in records]
 
-    async def document(self, archived: ArchivedDocument) -> None:
+    async def write_document(self, archived: ArchivedDocument) -> None:
         """Write a document to every store, invisibly."""
-        document_id = self.identity.document(archived.document.id)
-        chunks, knowledge = await asyncio.to_thread(self._read, archived, document_id)
+        document_id = self.identity.document_id(archived.document.id)
+        chunks, knowledge = await asyncio.to_thread(self._read_document, archived, document_id)
         self.versions[document_id] = archived.document.version
         if not self.identity.kept:
             self.chunk_ids.update(zip((line.id for line in archived.chunks), (chunk.id for chunk in chunks), strict=True))
-        await self.run.progress("documents", len(self.versions), self.manifest.documents)
+        await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
         if document_id in self._staged:
             return
-        record = self._record(archived, document_id, await self._prepare_chunks(archived, chunks))
+        record = self._make_record(archived, document_id, await self._prepare_chunks(archived, chunks))
         if archived.original is not None and record.blob_key:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         await self.destination.graph.write_document(self.tenant, knowledge)
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
-        await self.destination.facts.write(self.tenant, knowledge)
+        await self.destination.facts.write_points(self.tenant, knowledge)
         await self.destination.transfer.stage(self.tenant, record)
-        await self.run.saved()
+        await self.run.count_save()
 
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
-        """Collect communities. `finish` writes them, because a parent may come after its children."""
+        """Collect communities. `finish_import` writes them, because a parent may come after its children."""
         if not self.generation and self.manifest.generation is not None:
             last_number = (await self.destination.transfer.snapshot(self.tenant)).last_generation
             self.generation = max(self.manifest.generation.number, last_number + 1)
@@ -198,9 +198,9 @@ class TenantImport:
 
     def _read_communities(self, records: Sequence[CommunityRecord]) -> None:
         for record in records:
-            members = tuple(map(self.identity.entity, record.members))
+            members = tuple(map(self.identity.entity_id, record.members))
             community = Community(
-                id=self.identity.community(members, record.id),
+                id=self.identity.community_id(members, record.id),
                 generation=self.generation,
                 level=record.level,
                 parent_id=record.parent,
@@ -215,7 +215,7 @@ class TenantImport:
         now: Mapping[str, str] = {}
         if not self.identity.kept and self.communities:
             knowledge = await read_visible(self.destination.graph, self.tenant, self.versions)
-            now = await asyncio.to_thread(fingerprints, knowledge, [community for _, community in self.communities])
+            now = await asyncio.to_thread(fingerprint_communities, knowledge, [community for _, community in self.communities])
         await asyncio.to_thread(self._name_communities, now)
         if self.generation:
             new_communities = [community for _, community in self.communities]
@@ -229,19 +229,19 @@ class TenantImport:
                 replace(
                     community,
                     parent_id=None if record.parent is None else ids[record.parent],
-                    fingerprint=self._fingerprint(record, now.get(community.id)),
+                    fingerprint=self._fingerprint_summary(record, now.get(community.id)),
                 ),
             )
             for record, community in self.communities
         ]
 
-    async def summaries(self, read_summaries: Sequence[CommunitySummary]) -> None:
+    async def write_summaries(self, read_summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries in the order of their creation."""
-        rounds = await asyncio.to_thread(self._rounds, read_summaries)
+        rounds = await asyncio.to_thread(self._group_by_round, read_summaries)
         for number in sorted(rounds):
             await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
 
-    def _rounds(self, read_summaries: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
+    def _group_by_round(self, read_summaries: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
         fingerprint = {record.fingerprint: community.fingerprint for record, community in self.communities}
         passages = Passages(self.identity, self.chunk_ids)
         rounds: dict[int, list[CommunitySummary]] = defaultdict(list)
@@ -249,16 +249,16 @@ class TenantImport:
         for summary in read_summaries:
             new_fingerprint = summary.fingerprint if self.identity.kept else fingerprint.get(summary.fingerprint)
             if new_fingerprint is not None:
-                rounds[occurrences[new_fingerprint]].append(replace(passages.rewritten(summary), fingerprint=new_fingerprint))
+                rounds[occurrences[new_fingerprint]].append(replace(passages.rewrite_value(summary), fingerprint=new_fingerprint))
                 occurrences[new_fingerprint] += 1
         return rounds
 
-    async def finish(self) -> None:
+    async def finish_import(self) -> None:
         """Write the search points of communities, remove the scaffold documents, and make everything visible."""
-        await self.run.progress("communities", 0, len(self.communities), at_once=True)
+        await self.run.report_progress("communities", 0, len(self.communities), at_once=True)
         await self._write_community_points()
         catalogue, computation = self.destination.catalogue, self.destination.computation
-        embedded = await self.tree.write(
+        embedded = await self.tree.write_tree(
             catalogue.trees,
             NodePoints(self.destination.vectors, computation.embedder),
             self.manifest.tree,
@@ -268,7 +268,7 @@ class TenantImport:
         for number in range(1, self._scaffolds + 1):
             await self.destination.graph.delete_document(self.tenant, self._scaffold_id, up_to_version=number, above=number - 1)
         await self.destination.vectors.flush()
-        await self.run.progress("open", len(self.versions), self.manifest.documents, at_once=True)
+        await self.run.report_progress("open", len(self.versions), self.manifest.documents, at_once=True)
         generation = self.manifest.generation
         tree = self.manifest.tree
         opening = Opening(
@@ -284,17 +284,17 @@ class TenantImport:
                 generation=self.generation,
                 stale=generation.stale,
                 built_at=generation.built_at,
-                details=self._details(generation.details),
+                details=self._map_details(generation.details),
             )
         await self.destination.transfer.open(self.tenant, opening)
 
     # --- internals
 
-    def _read(self, archived: ArchivedDocument, document_id: str) -> tuple[list[Chunk], DocumentKnowledge]:
+    def _read_document(self, archived: ArchivedDocument, document_id: str) -> tuple[list[Chunk], DocumentKnowledge]:
         """Return the document's chunks and knowledge. Call it in a thread, because the time grows with the document."""
-        archived.check(self.types.keys())
-        chunks = self.identity.chunks(archived)
-        return chunks, self._knowledge(archived, document_id, chunks)
+        archived.check_references(self.types.keys())
+        chunks = self.identity.make_chunks(archived)
+        return chunks, self._make_knowledge(archived, document_id, chunks)
 
     @property
     def _scaffold_id(self) -> str:
@@ -308,26 +308,26 @@ class TenantImport:
                 continue
             vector: Vector | None = None
             if self.same_vectors and line.vector is not None:
-                vector = unpacked(line.vector, dimensions=self.manifest.dimensions)
+                vector = unpack_vector(line.vector, dimensions=self.manifest.dimensions)
             extraction = _of_chunk(line.extraction, chunk.id)
             failure = None if line.failure is None else replace(line.failure, chunk_id=chunk.id)
-            recipe = self._recipe(archived.document, chunk, line)
+            recipe = self._choose_recipe(archived.document, chunk, line)
             results[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
-        await self._embed(archived.document.title, results)
+        await self._embed_chunks(archived.document.title, results)
         lacking = [number for number in range(len(chunks)) if number not in results]
         title, method = archived.document.title, archived.document.options.extraction
-        computation = self.destination.computation.of(method, self.manifest.tenant_ontology)
+        computation = self.destination.computation.make_computation(method, self.manifest.tenant_ontology)
         for start in range(0, len(lacking), _GROUP_CHUNKS):
-            await self.run.progress("documents", len(self.versions), self.manifest.documents)
+            await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
             numbers = lacking[start : start + _GROUP_CHUNKS]
             group = [chunks[number] for number in numbers]
-            computed = await computation.compute(title, group, [computation.recipe(title, chunk) for chunk in group])
+            computed = await computation.compute(title, group, [computation.make_recipe(title, chunk) for chunk in group])
             results.update(zip(numbers, computed, strict=True))
-        for number, questions in (await self._questions(archived, chunks)).items():
+        for number, questions in (await self._read_questions(archived, chunks)).items():
             results[number] = replace(results[number], questions=questions)
         return [results[number] for number in range(len(chunks))]
 
-    async def _questions(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> dict[int, ChunkQuestions]:
+    async def _read_questions(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> dict[int, ChunkQuestions]:
         """Return the archive's synthetic questions by the number of their chunk, with vectors of this deployment's embedder."""
         results = {
             number: _of_archive(line.questions, chunk.id, self.manifest.dimensions)
@@ -338,14 +338,14 @@ class TenantImport:
             return results
         numbers = list(results)
         for start in range(0, len(numbers), _GROUP_CHUNKS):
-            await self.run.progress("documents", len(self.versions), self.manifest.documents)
+            await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
             group = numbers[start : start + _GROUP_CHUNKS]
             renewed = await embedded(self.destination.computation, [results[number] for number in group])
             self.embedded += sum(len(chunk_questions.items) for chunk_questions in renewed)
             results.update(zip(group, renewed, strict=True))
         return results
 
-    async def _embed(self, title: str, results: dict[int, PreparedChunk]) -> None:
+    async def _embed_chunks(self, title: str, results: dict[int, PreparedChunk]) -> None:
         """Embed the chunks without a vector, except chunks that this embedder refused before."""
         without = [
             number
@@ -353,7 +353,7 @@ class TenantImport:
             if item.vector is None and not (self.same_vectors and item.failure is not None)
         ]
         for start in range(0, len(without), _GROUP_CHUNKS):
-            await self.run.progress("documents", len(self.versions), self.manifest.documents)
+            await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
             numbers = without[start : start + _GROUP_CHUNKS]
             vectors = await self.destination.computation.embed(
                 [passage_text(title, results[position].chunk) for position in numbers]
@@ -367,7 +367,7 @@ class TenantImport:
                     failure = Failure("embed", vector.code, vector.message, chunk.id)
                     results[number] = replace(results[number], failure=failure)
 
-    def _recipe(self, document: DocumentLine, chunk: Chunk, line: ChunkLine) -> str | None:
+    def _choose_recipe(self, document: DocumentLine, chunk: Chunk, line: ChunkLine) -> str | None:
         """Return the recipe of the result in this deployment; None if the result's inputs are not known."""
         if self.same_vectors and self.identity.kept:
             return line.recipe
@@ -376,25 +376,25 @@ class TenantImport:
             return None
         return recipe_of(self.destination.computation.embedder.fingerprint, extractor, document.title, chunk)
 
-    def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
+    def _make_record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
         line, keeps_original = archived.document, archived.original is not None and self.destination.keep_originals
-        chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
-        return line.into(
+        chunk_ids = {chunk_line.id: item.chunk.id for chunk_line, item in zip(archived.chunks, prepared, strict=True)}
+        return line.to_value(
             DocumentRecord,
             id=document_id,
             blob_key=blob_key(document_id, line.version) if keeps_original else "",
-            failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
-            parent_id=None if line.parent_id is None or line.place is None else self.identity.document(line.parent_id),
+            failures=tuple(replace(failure, chunk_id=chunk_ids.get(failure.chunk_id or "")) for failure in line.failures),
+            parent_id=None if line.parent_id is None or line.place is None else self.identity.document_id(line.parent_id),
             place=None if line.parent_id is None else line.place,
             prepared=tuple(prepared),
         )
 
-    def _knowledge(self, archived: ArchivedDocument, document_id: str, chunks: Sequence[Chunk]) -> DocumentKnowledge:
+    def _make_knowledge(self, archived: ArchivedDocument, document_id: str, chunks: Sequence[Chunk]) -> DocumentKnowledge:
         supports = [Support(document_id, archived.document.version, chunk.id) for chunk in chunks]
         relationships: dict[str, Relationship] = {}
         sentences: list[RelationshipSupport] = []
         for line in archived.relationships:
-            relationship, new_supports = self._relationship(line, supports)
+            relationship, new_supports = self._make_relationship(line, supports)
             relationships[relationship.id] = relationship
             sentences += new_supports
         return DocumentKnowledge(
@@ -402,20 +402,20 @@ class TenantImport:
             version=archived.document.version,
             title=archived.document.title,
             chunk_ids=tuple(chunk.id for chunk in chunks),
-            entities=tuple(self._entity(entity_line) for entity_line in archived.entities),
+            entities=tuple(self._make_entity(entity_line) for entity_line in archived.entities),
             relationships=tuple(relationships.values()),
             mentions=tuple(
-                Mention(self.identity.entity(entity_line.id), supports[mention.chunk], mention.count, mention.about)
+                Mention(self.identity.entity_id(entity_line.id), supports[mention.chunk], mention.count, mention.about)
                 for entity_line in archived.entities
                 for mention in entity_line.mentions
             ),
             relationship_supports=tuple(sentences),
         )
 
-    def _relationship(
+    def _make_relationship(
         self, line: RelationshipLine, supports: Sequence[Support]
     ) -> tuple[Relationship, list[RelationshipSupport]]:
-        source, target = self.identity.entity(line.source), self.identity.entity(line.target)
+        source, target = self.identity.entity_id(line.source), self.identity.entity_id(line.target)
         id = relationship_id(self.tenant, source, line.relation, target)
         sentences = [
             RelationshipSupport(
@@ -440,33 +440,33 @@ class TenantImport:
         )
         return relationship, sentences
 
-    def _entity(self, line: EntityLine) -> Entity:
+    def _make_entity(self, line: EntityLine) -> Entity:
         archived_name, kind = self.types[line.id]
-        said = {each.name: self._other_name(each) for each in line.said}
-        own = [each for each in line.names if each in said and said[each].type] or list(line.names)
-        name = archived_name if archived_name in own else own[0]
-        main = said.get(name, OtherName(name))
+        names_said = {said_name.name: self._other_name(said_name) for said_name in line.said}
+        own_names = [name_ for name_ in line.names if name_ in names_said and names_said[name_].type] or list(line.names)
+        name = archived_name if archived_name in own_names else own_names[0]
+        main = names_said.get(name, OtherName(name))
         return Entity(
-            id=self.identity.entity(line.id),
+            id=self.identity.entity_id(line.id),
             name=name,
             type=main.type or kind,
-            aliases=tuple(each for each in line.names if each != name),
+            aliases=tuple(alias for alias in line.names if alias != name),
             description=main.description,
             assigned=main.assigned,
             mark=main.mark,
-            other_names=tuple(each for each in said.values() if each.name != name),
+            other_names=tuple(other_name for other_name in names_said.values() if other_name.name != name),
         )
 
     def _other_name(self, record: NameRecord) -> OtherName:
-        return record.into(OtherName, assigned=self.identity.entity(record.assigned) if record.assigned else "")
+        return record.to_value(OtherName, assigned=self.identity.entity_id(record.assigned) if record.assigned else "")
 
-    def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
+    def _fingerprint_summary(self, record: CommunityRecord, now: str | None) -> str:
         """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""
         if self.identity.kept:
             return record.fingerprint
         return now if record.current and now is not None else content_hash(f"imported {record.fingerprint}")
 
-    def _details(self, details: Mapping[str, object]) -> dict[str, object]:
+    def _map_details(self, details: Mapping[str, object]) -> dict[str, object]:
         if self.identity.kept:
             return dict(details)
         ids = {record.id: community.id for record, community in self.communities}
@@ -492,7 +492,7 @@ class TenantImport:
                     VectorPoint(
                         id=community_point_id(community.id, self.generation),
                         kind=NodeKind.COMMUNITY,
-                        dense=unpacked(record.vector, dimensions=self.manifest.dimensions),
+                        dense=unpack_vector(record.vector, dimensions=self.manifest.dimensions),
                         text=searchable_text(summaries[community.fingerprint]),
                         generation=self.generation,
                     )
@@ -509,7 +509,7 @@ def _of_archive(record: QuestionsRecord, chunk_id: str, dimensions: int) -> Chun
     items = (
         PreparedQuestion(
             SyntheticQuestion(id=question_id(chunk_id, text), chunk_id=chunk_id, text=text, source=item.source),
-            None if item.vector is None else unpacked(item.vector, dimensions=dimensions),
+            None if item.vector is None else unpack_vector(item.vector, dimensions=dimensions),
         )
         for text, item in texts.items()
     )

@@ -12,18 +12,18 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
+from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
 from agentic_rag_backend.transfer.contents import (
     Communities,
-    Edits,
+    EditRecords,
     Entities,
     Part,
     Summaries,
     TreeNodes,
     TreeSummaries,
-    parts,
+    read_parts,
 )
-from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import CommunityRecord, EditRecord, EntityRecord, Manifest, TreeNodeRecord
 
 COVERED = 16
@@ -60,7 +60,7 @@ class Inspection:
     _parents: dict[str, tuple[int, str | None]] = field(default_factory=dict)
     _nodes: dict[str, int] = field(default_factory=dict)
 
-    def take(self, part: Part) -> None:
+    def check_part(self, part: Part) -> None:
         """Check a part, and that it fits the earlier parts.
 
         Raises:
@@ -68,29 +68,29 @@ class Inspection:
             PayloadTooLarge: there are too many records.
         """
         if isinstance(part, Entities):
-            self._count("entities", len(part.records))
+            self._count_items("entities", len(part.records))
             for entity in part.records:
-                self._entity(entity)
-        elif isinstance(part, Edits):
-            self._count("edits", len(part.records))
-            self._count("edits in effect", sum(graph_edit.undone_at is None for graph_edit in part.records))
+                self._check_entity(entity)
+        elif isinstance(part, EditRecords):
+            self._count_items("edits", len(part.records))
+            self._count_items("edits in effect", sum(graph_edit.undone_at is None for graph_edit in part.records))
             for edit in part.records:
-                self._edit(edit)
+                self._check_edit(edit)
         elif isinstance(part, ArchivedDocument):
-            self._count("documents", 1)
-            self._document(part)
+            self._count_items("documents", 1)
+            self._check_document(part)
         elif isinstance(part, Communities):
-            self._count("communities", len(part.records))
+            self._count_items("communities", len(part.records))
             for community in part.records:
-                self._community(community)
+                self._check_community(community)
         elif isinstance(part, TreeNodes):
-            self._count("tree nodes", len(part.records))
+            self._count_items("tree nodes", len(part.records))
             for node in sorted(part.records, key=lambda node: node.level):
-                self._node(node)
+                self._check_node(node)
         elif isinstance(part, (Summaries, TreeSummaries)):
-            self._count("summaries" if isinstance(part, Summaries) else "tree summaries", len(part.records))
+            self._count_items("summaries" if isinstance(part, Summaries) else "tree summaries", len(part.records))
 
-    def finish(self) -> None:
+    def check_whole(self) -> None:
         """Check the conditions on the whole archive.
 
         Raises:
@@ -102,22 +102,22 @@ class Inspection:
                     f"community {id} of level {level}: its parent {parent} is not in the archive, or not of a lower level"
                 )
 
-    def _count(self, kind: str, count: int) -> None:
+    def _count_items(self, kind: str, count: int) -> None:
         self._counts[kind] += count
         if self._counts[kind] > MOST[kind]:
             raise PayloadTooLarge(f"the archive has more than {MOST[kind]} {kind}, which is the limit")
 
-    def _entity(self, record: EntityRecord) -> None:
+    def _check_entity(self, record: EntityRecord) -> None:
         if record.id in self._entities:
             raise InvalidRequest(f"entity {record.id} is twice in the archive")
         self._entities.add(record.id)
 
-    def _edit(self, record: EditRecord) -> None:
+    def _check_edit(self, record: EditRecord) -> None:
         if record.number <= self._last_edit:
             raise InvalidRequest(f"edit {record.number} comes after edit {self._last_edit}")
         self._last_edit = record.number
 
-    def _document(self, archived: ArchivedDocument) -> None:
+    def _check_document(self, archived: ArchivedDocument) -> None:
         line, where = archived.document, f"document {archived.document.id}"
         if line.id in self._documents or line.key in self._keys:
             raise InvalidRequest(f"{where}, or another document with its key, is twice in the archive")
@@ -129,28 +129,28 @@ class Inspection:
             )
         if not line.text.strip():
             raise InvalidRequest(f"{where}: its text is blank")
-        archived.check(self._entities)
+        archived.check_references(self._entities)
         if archived.original is not None and line.size_bytes != len(archived.original):
             raise InvalidRequest(f"{where}: its original has {len(archived.original)} bytes, not {line.size_bytes} (size_bytes)")
-        self._chunks(archived, where)
+        self._check_chunks(archived, where)
 
-    def _chunks(self, archived: ArchivedDocument, where: str) -> None:
+    def _check_chunks(self, archived: ArchivedDocument, where: str) -> None:
         before, covered, limit = -1, 0, COVERED * len(archived.document.text)
         for chunk in archived.chunks:
             if chunk.start_char <= before:
                 raise InvalidRequest(f"{where}: a chunk begins at {chunk.start_char}; the one before began at {before}")
             before = chunk.start_char
             covered += chunk.end_char - chunk.start_char
-            self._vector(chunk.vector, where)
+            self._check_vector(chunk.vector, where)
             for question in chunk.questions.items if chunk.questions is not None else ():
-                self._vector(question.vector, where)
+                self._check_vector(question.vector, where)
         if covered > limit:
             raise InvalidRequest(
                 f"{where}: its {len(archived.chunks)} chunks have {covered} characters together; "
                 f"the limit is {limit}, {COVERED} times those of its text"
             )
 
-    def _community(self, record: CommunityRecord) -> None:
+    def _check_community(self, record: CommunityRecord) -> None:
         if self.manifest.generation is None:
             raise InvalidRequest("the archive has communities but no generation")
         if record.id in self._parents:
@@ -158,9 +158,9 @@ class Inspection:
         if len(set(record.members)) < len(record.members):
             raise InvalidRequest(f"community {record.id} has a member twice")
         self._parents[record.id] = (record.level, record.parent)
-        self._vector(record.vector, f"community {record.id}")
+        self._check_vector(record.vector, f"community {record.id}")
 
-    def _node(self, record: TreeNodeRecord) -> None:
+    def _check_node(self, record: TreeNodeRecord) -> None:
         """Check a node. Children come before their parents, and leaves name the document of each passage."""
         if self.manifest.tree is None:
             raise InvalidRequest("the archive has nodes but no tree")
@@ -169,27 +169,27 @@ class Inspection:
         if record.level > 1 and any(self._nodes.get(child) != record.level - 1 for child in record.children):
             raise InvalidRequest(f"node {record.id} of the archive's tree has missing children")
         self._nodes[record.id] = record.level
-        self._vector(record.vector, f"node {record.id}")
+        self._check_vector(record.vector, f"node {record.id}")
 
-    def _vector(self, packed: str | None, where: str) -> None:
+    def _check_vector(self, packed: str | None, where: str) -> None:
         if packed is not None:
-            unpacked(packed, dimensions=self.manifest.dimensions, where=where)
+            unpack_vector(packed, dimensions=self.manifest.dimensions, where=where)
 
 
-def inspect(path: Path, limits: ArchiveLimits) -> Manifest:
+def inspect_archive(path: Path, limits: ArchiveLimits) -> Manifest:
     """Read the archive at ``path`` whole and return its manifest.
 
     Raises:
         InvalidRequest: it cannot be imported; the message gives the reason.
         PayloadTooLarge: the archive or a part of it is above its limit.
     """
-    with reading(path, limits) as reader:
-        archive_parts = parts(reader, limits)
+    with open_archive(path, limits) as reader:
+        archive_parts = read_parts(reader, limits)
         manifest = next(archive_parts)
-        if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
+        if not isinstance(manifest, Manifest):  # pragma: no cover - `read_parts` begins with it
             raise InvalidRequest("this is not an archive of a tenant")
         inspection = Inspection(manifest, limits)
         for part in archive_parts:
-            inspection.take(part)
-        inspection.finish()
+            inspection.check_part(part)
+        inspection.check_whole()
     return manifest

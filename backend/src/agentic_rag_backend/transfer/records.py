@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.graph_edits import (
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location, LocationField
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.transfer.values import (
+from agentic_rag_backend.transfer.value_checks import (
     MAX_COUNTER,
     MAX_ITEMS,
     MAX_LEVEL,
@@ -55,7 +55,7 @@ from agentic_rag_backend.transfer.values import (
     Weight,
     Word,
 )
-from agentic_rag_backend.wording import message_of, shortened
+from agentic_rag_backend.wording import message_of, shorten_line
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
@@ -73,12 +73,12 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
-    def of(cls, value: object, /, **changed: Any) -> Self:
+    def from_value(cls, value: object, /, **changed: Any) -> Self:
         """Return the record of ``value``. ``changed`` has the fields that ``value`` lacks, or has in another form."""
         equal_fields = {name: getattr(value, name) for name in cls.model_fields if name not in changed and hasattr(value, name)}
         return cls.model_validate({**equal_fields, **changed})
 
-    def into(self, kind: type[V], /, **changed: Any) -> V:
+    def to_value(self, kind: type[V], /, **changed: Any) -> V:
         """Return the value that is recorded, a dataclass. ``changed`` has the fields that the record has in another form."""
         names = {item.name for item in fields(cast(Any, kind))} & type(self).model_fields.keys()
         return kind(**{**{name: getattr(self, name) for name in names}, **changed})
@@ -346,7 +346,7 @@ class PartOfDocument(RootModel[Annotated[ChunkLine | EntityLine | RelationshipLi
     """A line of a document's record after the first."""
 
 
-def decoded(kind: type[R], line: bytes, *, where: str) -> R:
+def decode_record(kind: type[R], line: bytes, *, where: str) -> R:
     """Return the record in ``line``.
 
     Raises:
@@ -381,13 +381,13 @@ def _holds_nul(line: bytes) -> bool:
 
 def _describe_problem(item: ErrorDetails) -> str:
     value, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
-    problem = f"{shortened(field, 200)}: {message_of(item)}"
+    problem = f"{shorten_line(field, 200)}: {message_of(item)}"
     if isinstance(value, int | float) and abs(value) < 2**63:
         return f"{problem}; it is {value}"
     sized = isinstance(value, str | list | dict) and item["type"] != "json_invalid"
     return f"{problem}; it has a length of {len(value)}" if sized else problem
 
 
-def encoded(record: BaseModel) -> bytes:
+def encode_record(record: BaseModel) -> bytes:
     """Return ``record`` as a line."""
     return record.model_dump_json().encode() + b"\n"

@@ -13,21 +13,30 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
-from agentic_rag_backend.domain.limits import printable_name
+from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
+from agentic_rag_backend.jobs.runner import JobStopped, Run, Runner
 from agentic_rag_backend.stores.blob.base import blob_key
-from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room
+from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, full, full_os_error, require_room
 from agentic_rag_backend.tenancy.features import Features
-from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
-from agentic_rag_backend.transfer.contents import Communities, Edits, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
+from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
+from agentic_rag_backend.transfer.contents import (
+    Communities,
+    EditRecords,
+    Entities,
+    Part,
+    Summaries,
+    TreeNodes,
+    TreeSummaries,
+    read_parts,
+)
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, TenantImport
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import End, Manifest, TenantName
-from agentic_rag_backend.transfer.verification import verify
+from agentic_rag_backend.transfer.verification import verify_archive
 
 WORKFLOW = "import_v1"
 _PART_BYTES = 8 * 1024 * 1024
@@ -96,25 +105,25 @@ class TransferService:
         self._features = features
 
     @asynccontextmanager
-    async def exported(self, tenant: TenantId) -> AsyncIterator[Path]:
+    async def export_archive(self, tenant: TenantId) -> AsyncIterator[Path]:
         """Yield the path of the tenant's archive, which is removed afterwards.
 
         Raises:
             NotFound: the tenant does not exist.
             Conflict: the tenant is not active, or changes faster than it can be read.
         """
-        async with self._workplace() as folder:
+        async with self._make_folder() as folder:
             yield await self._exporter.export(tenant, folder)
 
     @asynccontextmanager
-    async def received(self, content: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+    async def receive_archive(self, content: AsyncIterator[bytes]) -> AsyncIterator[Path]:
         """Yield the path of a file with ``content``, which is removed afterwards.
 
         Raises:
             PayloadTooLarge: it is above the limit of an archive.
             StorageFull: the disk of the folder has no room.
         """
-        async with self._workplace() as folder:
+        async with self._make_folder() as folder:
             path, size = folder / "archive", 0
             with path.open("wb") as file:
                 async for content_part in content:
@@ -125,7 +134,9 @@ class TransferService:
                     await asyncio.to_thread(_write_file, file, content_part, path)
             yield path
 
-    async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
+    async def begin_import(
+        self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False
+    ) -> Begun:
         """Queue an import and return immediately. The data becomes visible when the import is complete.
 
         Args:
@@ -139,12 +150,12 @@ class TransferService:
             NotFound: the tenant does not exist.
             Conflict: the tenant is not empty, or the name is taken.
         """
-        manifest = await asyncio.to_thread(self._manifest, archive)
+        manifest = await asyncio.to_thread(self._read_manifest, archive)
         if manifest.flags:
-            self._features.check(manifest.flags)
+            self._features.check_changes(manifest.flags)
         manifest.tenant_ontology  # noqa: B018 - raises if it is none
         name = None if name is None else printable_name(name)
-        tenant = await self._reserve(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
+        tenant = await self._reserve_tenant(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
         try:
             async with self._destination.disk_space.reserve((await asyncio.to_thread(archive.stat)).st_size):
                 arguments = await self._store_archive(tenant.id, archive)
@@ -158,9 +169,9 @@ class TransferService:
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow that fills the tenant and makes it visible, or leaves it empty. It can be repeated."""
-        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._fail_import)
+        await self._runner.run_job(tenant, job_id, attempt, self._fill_target, self._fail_import)
 
-    async def abandoned(self, tenant: TenantId, job_id: str) -> None:
+    async def empty_tenant(self, tenant: TenantId, job_id: str) -> None:
         """Empty a tenant whose import job was given up. Other kinds of jobs are ignored."""
         try:
             job = await self._destination.catalogue.jobs.job(tenant, job_id)
@@ -172,13 +183,13 @@ class TransferService:
     # --- internals
 
     @asynccontextmanager
-    async def _workplace(self) -> AsyncIterator[Path]:
-        def make() -> Path:
+    async def _make_folder(self) -> AsyncIterator[Path]:
+        def make_path() -> Path:
             self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(dir=self._options.folder))
 
         try:
-            folder = await asyncio.to_thread(make)
+            folder = await asyncio.to_thread(make_path)
         except OSError as error:
             raise _translate_errors(error) from error
         try:
@@ -188,10 +199,10 @@ class TransferService:
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
-    def _manifest(self, archive: Path) -> Manifest:
-        with reading(archive, self._options.limits) as reader:
-            manifest = next(parts(reader, self._options.limits))
-        if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
+    def _read_manifest(self, archive: Path) -> Manifest:
+        with open_archive(archive, self._options.limits) as reader:
+            manifest = next(read_parts(reader, self._options.limits))
+        if not isinstance(manifest, Manifest):  # pragma: no cover - `read_parts` begins with it
             raise InvalidRequest("this is not an archive of a tenant")
         return manifest
 
@@ -207,7 +218,7 @@ class TransferService:
                 return archived_id
         return (await directory.create(name or archived.name)).id
 
-    async def _reserve(self, tenant: TenantId) -> Tenant:
+    async def _reserve_tenant(self, tenant: TenantId) -> Tenant:
         await self._destination.transfer.reserve(tenant)
         return await self._destination.catalogue.tenants.tenant(tenant)
 
@@ -220,23 +231,23 @@ class TransferService:
                 await self._destination.blobs.put(tenant, blob_key(key, number), content)
         return {"archive": key, "parts": number}
 
-    async def _fill(self, run: Run) -> None:
+    async def _fill_target(self, run: Run) -> None:
         transfer = self._destination.transfer
         state = (await transfer.snapshot(run.tenant)).tenant.state
         if state is TenantState.ACTIVE:
             if run.job.stage != _OPENING:
                 raise Conflict("the archive of this import was removed; import it again")
-            await self._done(run, {})
+            await self._finish_import(run, {})
             return
-        await run.progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
-        async with self._workplace() as folder:
+        await run.report_progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
+        async with self._make_folder() as folder:
             path = folder / "archive"
             await self._fetch_archive(run, path)
-            await run.progress("check", 0, 1, at_once=True)
+            await run.report_progress("check", 0, 1, at_once=True)
             # The whole archive is checked before anything is written.
-            await run.until_cancelled(verify(path, self._options.limits))
+            await run.run_until_cancellation(verify_archive(path, self._options.limits))
             result = await self._fill_tenant(run, path)
-        await self._done(run, result)
+        await self._finish_import(run, result)
 
     async def _fetch_archive(self, run: Run, path: Path) -> None:
         with path.open("wb") as file:
@@ -249,15 +260,15 @@ class TransferService:
                 await asyncio.to_thread(file.write, content)
 
     async def _fill_tenant(self, run: Run, path: Path) -> dict[str, Any]:
-        with reading(path, self._options.limits) as reader:
-            archive_parts = parts(reader, self._options.limits)
+        with open_archive(path, self._options.limits) as reader:
+            archive_parts = read_parts(reader, self._options.limits)
             manifest = await asyncio.to_thread(_next_part, archive_parts)
-            if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
+            if not isinstance(manifest, Manifest):  # pragma: no cover - `read_parts` begins with it
                 raise InvalidRequest("this is not an archive of a tenant")
             tenant_import = TenantImport(run, self._destination, manifest)
-            await tenant_import.begin()
+            await tenant_import.load_staged_state()
             end = await self._take_in(tenant_import, archive_parts)
-        await tenant_import.finish()
+        await tenant_import.finish_import()
         return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": tenant_import.embedded}
 
     async def _take_in(self, tenant_import: TenantImport, archive_parts: Any) -> End:
@@ -265,34 +276,34 @@ class TransferService:
         while True:
             part: Part | None = await asyncio.to_thread(_next_part, archive_parts)
             if isinstance(part, Entities):
-                await tenant_import.entities(part.records)
-            elif isinstance(part, Edits):
+                await tenant_import.write_entities(part.records)
+            elif isinstance(part, EditRecords):
                 tenant_import.read_edits(part.records)
             elif isinstance(part, ArchivedDocument):
-                await tenant_import.document(part)
+                await tenant_import.write_document(part)
             elif isinstance(part, Communities):
                 await tenant_import.read_communities(part.records)
             elif isinstance(part, TreeNodes):
-                await asyncio.to_thread(tenant_import.tree.read, part.records)
+                await asyncio.to_thread(tenant_import.tree.read_records, part.records)
             elif isinstance(part, TreeSummaries):
-                await tenant_import.tree.summaries(self._destination.catalogue.trees, part.records)
+                await tenant_import.tree.write_summaries(self._destination.catalogue.trees, part.records)
             elif isinstance(part, (Summaries, End)):
                 if not hierarchy:
                     hierarchy = True
                     await tenant_import.write_communities()
                 if isinstance(part, End):
                     return part
-                await tenant_import.summaries(part.records)
+                await tenant_import.write_summaries(part.records)
             else:
                 raise InvalidRequest("the archive is cut off")
 
-    async def _done(self, run: Run, result: Mapping[str, Any]) -> None:
+    async def _finish_import(self, run: Run, result: Mapping[str, Any]) -> None:
         self._on_opened(run.tenant)
         await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result)
         for number in range(1, int(run.job.arguments["parts"]) + 1):
             await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
 
-    async def _fail_import(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def _fail_import(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         await self._give_back(run.tenant)
 
     async def _give_back(self, tenant: TenantId) -> None:

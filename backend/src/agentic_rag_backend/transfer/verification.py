@@ -15,7 +15,7 @@ from pathlib import Path
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer.archive import ArchiveLimits
-from agentic_rag_backend.transfer.inspection import inspect
+from agentic_rag_backend.transfer.inspection import inspect_archive
 
 MEMORY_BYTES = 4 * 1024**3
 """Address space of the process; the interpreter and its libraries take about half a gigabyte of it."""
@@ -28,7 +28,7 @@ _KINDS: dict[str, type[AgenticRagError]] = {error_class.code: error_class for er
 _log = get_logger(__name__)
 
 
-async def verify(path: Path, limits: ArchiveLimits) -> None:
+async def verify_archive(path: Path, limits: ArchiveLimits) -> None:
     """Return if the archive at ``path`` can be imported.
 
     Raises:
@@ -63,7 +63,7 @@ def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     """Inspect one archive; print its error as JSON. Return the exit status."""
     _restrict_process(int(cpu_s))
     try:
-        inspect(Path(path), ArchiveLimits(archive=int(archive), original=int(original)))
+        inspect_archive(Path(path), ArchiveLimits(archive=int(archive), original=int(original)))
     except (InvalidRequest, PayloadTooLarge) as error:
         sys.stdout.write(json.dumps({"code": error.code, "message": error.message}))
         return _REFUSED

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, ChunkSet, Comparison, Filter, Link, Not, Or
+from agentic_rag_backend.domain.filters import OPERATORS, And, ChunkSet, Comparison, Filter, LinkCondition, Not, Or
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.stores.vector.base import (
@@ -88,7 +88,7 @@ def random_filter(choose: random.Random, fields: Sequence[str], chunks: Sequence
     if shape < 0.5:
         return Not(random_filter(choose, fields, chunks, depth - 1))
     if chunks and choose.random() < 0.2:
-        return ChunkSet(frozenset(choose.sample(chunks, choose.randint(0, len(chunks) // 2))), Link("entity", "exists"))
+        return ChunkSet(frozenset(choose.sample(chunks, choose.randint(0, len(chunks) // 2))), LinkCondition("entity", "exists"))
     operator = choose.choice(OPERATORS)
     scalars = [value for value in (random_value(choose) for _ in range(9)) if isinstance(value, (str, int, float))] or [1]
     value = tuple(scalars[:2]) if operator in ("in", "nin") else scalars[0]

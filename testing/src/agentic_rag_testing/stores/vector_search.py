@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from agentic_rag_backend.domain.filters import Comparison, matches
+from agentic_rag_backend.domain.filters import Comparison, matches_filter
 from agentic_rag_backend.stores.vector.base import (
     Legs,
     NodeKind,
@@ -116,7 +116,7 @@ async def frequencies_use_only_texts_of_the_kind(open_store: OpenStore) -> None:
 
 
 async def filters_match_as_documented(open_store: OpenStore) -> None:
-    """A filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
+    """A filter selects exactly the points that `domain.filters.matches_filter` does, also after writes between searches."""
     choose = random.Random(11)  # noqa: S311 - samples, not secrets
     names = ["year", "a.b", 'quo"te[0]', "confidence", "ключ", "title", "document_id", "key", "unknown"]
     held: dict[str, VectorPoint] = {}
@@ -132,7 +132,7 @@ async def filters_match_as_documented(open_store: OpenStore) -> None:
                 VectorSearch(kind=NodeKind.CHUNK, text="harbour", dense=vector(1), limit=100, filter=filter) for filter in filters
             ]
             for filter, legs in zip(filters, await store.search(A, CHUNKS, searches), strict=True):
-                expected = {id for id, point in held.items() if matches(filter, point.fields, id)}
+                expected = {id for id, point in held.items() if matches_filter(filter, point.fields, id)}
                 assert set(ids(legs.dense)) == set(ids(legs.sparse)) == expected, filter
         await refused(find(store, A, filter=Comparison("year", "like", 1)))
         await refused(store.upsert(A, CHUNKS, [chunk(900), chunk(901, metadata={"when": object()})]))

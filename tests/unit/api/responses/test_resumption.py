@@ -14,13 +14,13 @@ from agentic_rag_backend.api.responses.resumption import (
     MAX_UNHEARD_PER_TENANT,
     AnswerStream,
     AnswerStreams,
-    Opening,
-    Owner,
+    StreamOpening,
+    StreamOwner,
     fingerprint_of,
 )
 from agentic_rag_backend.errors import ModelUnavailable, NotFound
 
-OWNER = Owner("tenant", "key")
+OWNER = StreamOwner("tenant", "key")
 ENDS_WITHIN_S = 20
 
 
@@ -52,9 +52,9 @@ def events(*texts: str, closed: list[str] | None = None) -> AsyncGenerator[Serve
 
 
 def opened(
-    streams: AnswerStreams, *texts: str, owner: Owner = OWNER, closed: list[str] | None = None, **more: object
+    streams: AnswerStreams, *texts: str, owner: StreamOwner = OWNER, closed: list[str] | None = None, **more: object
 ) -> AnswerStream:
-    made = Opening(owner=owner, events=events(*texts, closed=closed), fingerprint="f", **more)  # type: ignore[arg-type]
+    made = StreamOpening(owner=owner, events=events(*texts, closed=closed), fingerprint="f", **more)  # type: ignore[arg-type]
     return streams.open(made)
 
 
@@ -132,7 +132,7 @@ async def test_streams_are_dropped_some_time_after_their_last_connection() -> No
 
 async def test_only_the_owner_finds_a_stream(streams: AnswerStreams) -> None:
     stream = opened(streams, "a")
-    for other in (Owner("tenant", "other"), Owner("other", "key")):
+    for other in (StreamOwner("tenant", "other"), StreamOwner("other", "key")):
         with pytest.raises(NotFound):
             streams.find(other, stream.id)
         with pytest.raises(NotFound):
@@ -172,7 +172,7 @@ async def test_a_slow_connection_loses_no_event(streams: AnswerStreams) -> None:
 
 
 async def test_the_streams_that_nobody_follows_are_bounded_for_a_tenant(streams: AnswerStreams) -> None:
-    other = opened(streams, "a", owner=Owner("other", "key"))
+    other = opened(streams, "a", owner=StreamOwner("other", "key"))
     await read(other)
     made = [opened(streams, "a", "…", resumable=True) for _ in range(MAX_UNHEARD_PER_TENANT + 3)]
     for stream in made:

@@ -19,7 +19,7 @@ from agentic_rag_backend.communities.detection.hierarchy import (
     Detection,
     DetectionOptions,
     EntityName,
-    detect,
+    detect_communities,
 )
 from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
@@ -114,14 +114,14 @@ def test_hierarchy_is_whole_and_independent_of_order(
 ) -> None:
     edges, entities, contexts = graph
     options = DetectionOptions(max_cluster_size=largest, max_levels=levels, max_roots=2)
-    found = detect(edges, entities=entities, options=options, contexts=contexts)
+    found = detect_communities(edges, entities=entities, options=options, contexts=contexts)
     check_hierarchy(found, entities, options)
     shuffled = [edge(e.target_id, e.source_id, e.weight) if generator.random() < 0.5 else e for e in edges]
     generator.shuffle(shuffled)
     ids = list(entities)
     generator.shuffle(ids)
     turned = [CoOccurrence(each.weight, tuple(reversed(each.members))) for each in reversed(contexts)]
-    again = detect(
+    again = detect_communities(
         shuffled,
         entities={each: entities[each] for each in ids},
         options=options,
@@ -136,8 +136,8 @@ def test_ids_do_not_matter() -> None:
     entities = names_of(edges)
     generator = random.Random(5)
     other = {each: f"{generator.random()}" for each in entities}
-    first = detect(edges, entities=entities, options=DetectionOptions())
-    second = detect(
+    first = detect_communities(edges, entities=entities, options=DetectionOptions())
+    second = detect_communities(
         [edge(other[e.source_id], other[e.target_id], e.weight) for e in edges],
         entities={other[each]: name for each, name in entities.items()},
         options=DetectionOptions(),
@@ -149,7 +149,7 @@ def test_ids_do_not_matter() -> None:
 
 def test_planted_groups_are_found() -> None:
     edges = planted(8, 15)
-    found = detect(edges, entities=names_of(edges), options=DetectionOptions())
+    found = detect_communities(edges, entities=names_of(edges), options=DetectionOptions())
     base = [each for each in found.communities if each.base]
     assert len(base) == 8
     assert all(len({member[:3] for member in each.members}) == 1 for each in base)
@@ -157,11 +157,11 @@ def test_planted_groups_are_found() -> None:
 
 
 def test_empty_graph_has_no_communities() -> None:
-    assert detect([], entities={}, options=DetectionOptions()) == Detection()
+    assert detect_communities([], entities={}, options=DetectionOptions()) == Detection()
 
 
 def test_entities_without_edges_are_kept() -> None:
-    found = detect([], entities=names("a", "b"), options=DetectionOptions())
+    found = detect_communities([], entities=names("a", "b"), options=DetectionOptions())
     assert sorted(map(sorted, roots(found))) == [["a"], ["b"]]
     assert found.modularity == 0
 
@@ -176,7 +176,7 @@ def test_disconnected_components_stay_apart() -> None:
         edge("x", "z"),
         edge("p", "q"),
     ]
-    found = detect(edges, entities=names_of(edges), options=DetectionOptions())
+    found = detect_communities(edges, entities=names_of(edges), options=DetectionOptions())
     assert sorted(map(sorted, roots(found))) == [
         ["a", "b", "c"],
         ["p", "q"],
@@ -199,7 +199,7 @@ def test_an_entity_without_edges_joins_those_it_occurs_with_most() -> None:
         CoOccurrence(1, ("lone", "x", "y")),
         CoOccurrence(1, ("lone", "z")),
     ]
-    found = detect(edges, entities=entities, options=DetectionOptions(), contexts=contexts)
+    found = detect_communities(edges, entities=entities, options=DetectionOptions(), contexts=contexts)
     assert sorted(map(sorted, roots(found))) == [
         ["a", "b", "c"],
         ["lone", "x", "y", "z"],
@@ -208,7 +208,7 @@ def test_an_entity_without_edges_joins_those_it_occurs_with_most() -> None:
 
 def test_entities_without_edges_gather_by_context() -> None:
     contexts = [CoOccurrence(1, ("a", "b", "c")), CoOccurrence(1, ("x", "y"))]
-    found = detect(
+    found = detect_communities(
         [],
         entities=names("a", "b", "c", "x", "y", "lone"),
         options=DetectionOptions(),
@@ -222,7 +222,7 @@ def test_large_clusters_are_divided_and_depth_is_bounded() -> None:
     entities = names_of(edges)
     for levels in (1, 2, 3):
         options = DetectionOptions(max_levels=levels, max_cluster_size=8)
-        found = detect(edges, entities=entities, options=options)
+        found = detect_communities(edges, entities=entities, options=options)
         check_hierarchy(found, entities, options)
         assert max(each.level for each in found.communities) == levels - 1
     parents = {each.parent for each in found.communities}
@@ -234,9 +234,9 @@ def test_large_clusters_are_divided_and_depth_is_bounded() -> None:
 def test_many_roots_get_a_coarser_level() -> None:
     edges = planted(80, 8, between=3)
     entities = names_of(edges)
-    grouped = detect(edges, entities=entities, options=DetectionOptions())
+    grouped = detect_communities(edges, entities=entities, options=DetectionOptions())
     check_hierarchy(grouped, entities, DetectionOptions())
-    flat = detect(edges, entities=entities, options=DetectionOptions(max_roots=1_000))
+    flat = detect_communities(edges, entities=entities, options=DetectionOptions(max_roots=1_000))
     assert len(roots(flat)) > 50 >= len(roots(grouped))
     assert {each.members for each in flat.communities if each.base} == {each.members for each in grouped.communities if each.base}
 
@@ -252,7 +252,7 @@ def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> No
     largest = []
     for share in (1.0, 0.2):
         monkeypatch.setattr(detection, "_LARGEST_SHARE", share)
-        found = detect(edges, entities=entities, options=options)
+        found = detect_communities(edges, entities=entities, options=options)
         check_hierarchy(found, entities, options)
         assert any(not each.base for each in found.communities if each.level == 0)
         largest.append(max(map(len, roots(found))) / len(entities))
@@ -262,12 +262,12 @@ def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> No
 def test_weights_decide() -> None:
     ends = [("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")]
     strong = DetectionOptions(min_size=1)
-    first = detect(
+    first = detect_communities(
         [edge(s, t, 9.0 if n < 2 else 1.0) for n, (s, t) in enumerate(ends)],
         entities=names(*"abcd"),
         options=strong,
     )
-    second = detect(
+    second = detect_communities(
         [edge(s, t, 1.0 if n < 2 else 9.0) for n, (s, t) in enumerate(ends)],
         entities=names(*"abcd"),
         options=strong,
@@ -285,15 +285,15 @@ def test_parallel_edges_add_up_and_loops_are_ignored() -> None:
         edge("a", "a", 50.0),
     ]
     options = DetectionOptions()
-    assert shape(detect(single, entities=names(*"abc"), options=options)) == shape(
-        detect(parallel, entities=names(*"abc"), options=options)
+    assert shape(detect_communities(single, entities=names(*"abc"), options=options)) == shape(
+        detect_communities(parallel, entities=names(*"abc"), options=options)
     )
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, -1.0, 0.0])
 def test_weights_must_be_finite_and_positive(weight: float) -> None:
     with pytest.raises(ValueError, match="finite number above 0"):
-        detect(
+        detect_communities(
             [edge("a", "b", weight)],
             entities=names("a", "b"),
             options=DetectionOptions(),
@@ -302,7 +302,7 @@ def test_weights_must_be_finite_and_positive(weight: float) -> None:
 
 def test_edges_must_name_known_entities() -> None:
     with pytest.raises(ValueError, match="not given"):
-        detect([edge("a", "b")], entities=names("a"), options=DetectionOptions())
+        detect_communities([edge("a", "b")], entities=names("a"), options=DetectionOptions())
 
 
 def test_namesakes_are_ordered_by_whom_they_are_linked_to() -> None:
@@ -317,8 +317,8 @@ def test_namesakes_are_ordered_by_whom_they_are_linked_to() -> None:
     ]
     renamed = {"s1": "s3", "s2": "s1", "s3": "s2"}
     turned = [edge(renamed.get(e.source_id, e.source_id), e.target_id, e.weight) for e in edges]
-    first = detect(edges, entities=entities, options=DetectionOptions())
-    second = detect(turned, entities=entities, options=DetectionOptions())
+    first = detect_communities(edges, entities=entities, options=DetectionOptions())
+    second = detect_communities(turned, entities=entities, options=DetectionOptions())
     expected = [tuple(renamed.get(member, member) for member in each.members) for each in first.communities]
     assert [each.members for each in second.communities] == expected
 
@@ -326,10 +326,10 @@ def test_namesakes_are_ordered_by_whom_they_are_linked_to() -> None:
 def test_starting_from_its_own_result_changes_nothing() -> None:
     edges = planted(30, 30, between=40)
     entities = names_of(edges)
-    found = detect(edges, entities=entities, options=DetectionOptions())
+    found = detect_communities(edges, entities=entities, options=DetectionOptions())
     base = [each for each in found.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    again = detect(edges, entities=entities, options=DetectionOptions(), previous=PreviousDivision(starting))
+    again = detect_communities(edges, entities=entities, options=DetectionOptions(), previous=PreviousDivision(starting))
     assert {each.members for each in again.communities} == {each.members for each in found.communities}
 
 
@@ -364,12 +364,12 @@ def test_a_stray_member_leaves_an_unchanged_community() -> None:
     entities = names("e0", "e1", "e2", "e3", "e4")
     edges = [edge("e0", "e3"), edge("e0", "e4"), edge("e1", "e2", 3.0), edge("e2", "e3", 2.0)]
     options = DetectionOptions(min_size=2, max_cluster_size=2)
-    before = detect(edges, entities=entities, options=options)
+    before = detect_communities(edges, entities=entities, options=options)
     del entities["e1"]
     fewer = [each for each in edges if "e1" not in (each.source_id, each.target_id)]
     given = previous_of(before, changed={"e1", "e2"})
     assert strays(given, fewer) & frozenset({"e0", "e3", "e4"}) == {"e3"}
-    after = detect(fewer, entities=entities, options=options, previous=given)
+    after = detect_communities(fewer, entities=entities, options=options, previous=given)
     assert members(after) == {frozenset({"e0", "e4"}), frozenset({"e2", "e3"})}
 
 
@@ -385,13 +385,13 @@ def test_what_did_not_change_is_not_divided(
     """After any change, an unchanged community is found again, alone or inside another one, unless a stray member leaves it."""
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=2, max_cluster_size=largest)
-    before = detect(edges, entities=entities, options=options, contexts=contexts)
+    before = detect_communities(edges, entities=entities, options=options, contexts=contexts)
     gone = data.draw(st.sets(st.sampled_from(sorted(entities)), max_size=2))
     left = {each: name for each, name in entities.items() if each not in gone}
     fewer = [each for each in edges if each.source_id in left and each.target_id in left]
     touched = gone | {end for each in edges if each not in fewer for end in (each.source_id, each.target_id)}
     given = previous_of(before, changed=touched)
-    after = detect(fewer, entities=left, options=options, contexts=contexts, previous=given)
+    after = detect_communities(fewer, entities=left, options=options, contexts=contexts, previous=given)
     check_hierarchy(after, left, options)
     held = [kept for kept in given.unchanged if not kept & strays(given, fewer)]
     assert after.afresh or all(any(kept <= found for found in members(after)) for kept in held)
@@ -401,25 +401,27 @@ def test_a_change_moves_only_nearby_entities() -> None:
     edges = planted(40, 30, degree=2, between=30)
     entities = names_of(edges)
     options = DetectionOptions(max_cluster_size=10)
-    before = detect(edges, entities=entities, options=options)
+    before = detect_communities(edges, entities=entities, options=options)
     gone = before.communities[0].members[0]
     touched = {end for each in edges if gone in (each.source_id, each.target_id) for end in (each.source_id, each.target_id)}
     fewer = [each for each in edges if gone not in (each.source_id, each.target_id)]
     left = {each: name for each, name in entities.items() if each != gone}
-    after = detect(fewer, entities=left, options=options, previous=previous_of(before, changed=touched))
+    after = detect_communities(fewer, entities=left, options=options, previous=previous_of(before, changed=touched))
     assert not after.afresh
     fresh = members(after) - members(before)
     assert len(fresh) <= 0.05 * len(after.communities)
     # without the information what changed, much more of it moves
     careless = replace(previous_of(before), unchanged=frozenset(), levels={})
-    assert len(fresh) < len(members(detect(fewer, entities=left, options=options, previous=careless)) - members(before))
+    assert len(fresh) < len(
+        members(detect_communities(fewer, entities=left, options=options, previous=careless)) - members(before)
+    )
 
 
 def test_an_entity_that_is_linked_more_elsewhere_moves_there() -> None:
     edges = [edge(f"{side}{a}", f"{side}{b}") for side in "ab" for a in range(8) for b in range(a)]
-    before = detect([*edges, edge("a0", "b0", 0.1)], entities=names_of(edges), options=DetectionOptions())
+    before = detect_communities([*edges, edge("a0", "b0", 0.1)], entities=names_of(edges), options=DetectionOptions())
     stronger = [*edges, *(edge("a0", f"b{number}", 3.0) for number in range(8))]
-    after = detect(stronger, entities=names_of(edges), options=DetectionOptions(), previous=previous_of(before))
+    after = detect_communities(stronger, entities=names_of(edges), options=DetectionOptions(), previous=previous_of(before))
     assert frozenset({"a0", *(f"b{number}" for number in range(8))}) in roots(after)
 
 
@@ -427,17 +429,17 @@ def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
     edges = planted(12, 40, degree=2, between=3)
     entities = names_of(edges)
     options = DetectionOptions(max_cluster_size=12)
-    before = detect(edges, entities=entities, options=options)
+    before = detect_communities(edges, entities=entities, options=options)
     assert {each.level for each in before.communities} >= {0, 1}
     base = [each for each in before.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
     divided: dict[int, dict[str, int]] = defaultdict(dict)
     for number, each in enumerate(before.communities):
         divided[each.level].update(dict.fromkeys(each.members, number))
-    again = detect(edges, entities=entities, options=options, previous=PreviousDivision(starting, divided))
+    again = detect_communities(edges, entities=entities, options=options, previous=PreviousDivision(starting, divided))
     assert {each.members for each in again.communities} == {each.members for each in before.communities}
     fewer = edges[:-1]
-    after = detect(fewer, entities=entities, options=options, previous=PreviousDivision(starting, divided))
+    after = detect_communities(fewer, entities=entities, options=options, previous=PreviousDivision(starting, divided))
     kept = {each.members for each in after.communities} & {each.members for each in before.communities}
     assert len(kept) >= 0.8 * len(before.communities)
     check_hierarchy(after, entities, options)
@@ -445,10 +447,10 @@ def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
 
 def test_starting_from_before_a_change_keeps_most_communities() -> None:
     edges = planted(30, 30, between=40)
-    before = detect(edges[:-4], entities=names_of(edges), options=DetectionOptions())
+    before = detect_communities(edges[:-4], entities=names_of(edges), options=DetectionOptions())
     base = [each for each in before.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), previous=PreviousDivision(starting))
+    after = detect_communities(edges, entities=names_of(edges), options=DetectionOptions(), previous=PreviousDivision(starting))
     old = {each.members for each in before.communities}
     assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
 
@@ -462,13 +464,13 @@ def test_any_assignment_may_be_started_from(
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=1)
     starting = {each: label for each, label in zip(entities, labels, strict=False) if label < 25}
-    found = detect(edges, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
+    found = detect_communities(edges, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
     check_hierarchy(found, entities, options)
-    best = detect(edges, entities=entities, options=options, contexts=contexts).modularity
+    best = detect_communities(edges, entities=entities, options=options, contexts=contexts).modularity
     assert found.modularity >= 0.99 * best - 1e-9
     turned = [edge(each.target_id, each.source_id, each.weight) for each in reversed(edges)]
     assert shape(
-        detect(turned, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
+        detect_communities(turned, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
     ) == shape(found)
 
 
@@ -476,7 +478,7 @@ def test_time_grows_with_edges_about_linearly() -> None:
     def seconds(groups: int) -> float:
         edges = planted(groups, 20)
         entities = names_of(edges)
-        return cpu_s(lambda: detect(edges, entities=entities, options=DetectionOptions()), runs=2)
+        return cpu_s(lambda: detect_communities(edges, entities=entities, options=DetectionOptions()), runs=2)
 
     small, large = seconds(20), seconds(130)
     assert large < 6.5 * 8 * small, f"6.5 × the edges (10,000) took {large / small:.1f} × the time"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fact, PassagePhrases, SummaryEvidence
-from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, MAX_PHRASES, keywords
+from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, PassagePhrases, SummaryEvidence
+from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, MAX_PHRASES, select_keywords
 from agentic_rag_backend.communities.summaries.names import central_names
 from agentic_rag_backend.domain.graph import Support
 
@@ -26,7 +26,7 @@ def evidence(*facts: Fact, entities: tuple[CentralEntity, ...] = ENTITIES) -> Su
 
 
 def texts(given: SummaryEvidence, weights: dict[str, float] | None = None) -> list[str]:
-    return [label.text for label in keywords(given, central_names(given.entities[:1]), weights or {})]
+    return [label.text for label in select_keywords(given, central_names(given.entities[:1]), weights or {})]
 
 
 def test_phrases_that_are_rare_elsewhere_come_first_and_central_names_last() -> None:
@@ -60,17 +60,17 @@ def test_a_label_rests_on_the_passages_that_contain_its_spelling() -> None:
         fact("They sent the turbines to the council.", "c3"),
         entities=(),
     )
-    held = {label.text: [source.chunk_id for source in label.sources] for label in keywords(given, (), {})}
+    held = {label.text: [source.chunk_id for source in label.sources] for label in select_keywords(given, (), {})}
     assert held["turbine"] == ["c1", "c2"], "not the passage of the plural"
     assert held["council"] == ["c1", "c3"]
 
 
 def test_phrases_of_passages_count_if_several_documents_have_them() -> None:
     passages = tuple(
-        PassagePhrases.of(Support(document, 1, f"c{document}"), "The ferry sailed. It passed the lighthouse.")
+        PassagePhrases.from_text(Support(document, 1, f"c{document}"), "The ferry sailed. It passed the lighthouse.")
         for document in ("d1", "d2")
     )
-    alone = PassagePhrases.of(Support("d1", 1, "c9"), "The orchard was sold.")
+    alone = PassagePhrases.from_text(Support("d1", 1, "c9"), "The orchard was sold.")
     found = texts(replace(evidence(fact("Mira Voss bought a boat.", "c1", "d1")), texts=(*passages, alone)))
     assert {"ferry", "lighthouse"} <= set(found)
     assert "orchard" not in found

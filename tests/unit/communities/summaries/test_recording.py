@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from agentic_rag_backend.communities.summaries.recording import write_recorded
-from agentic_rag_backend.communities.summaries.writing import WrittenSummary
+from agentic_rag_backend.communities.summaries.recording import write_summaries
+from agentic_rag_backend.communities.summaries.summary_writing import WrittenSummary
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
@@ -68,7 +68,7 @@ async def test_the_first_is_on_record_before_the_last_is_written() -> None:
         return written("slow")
 
     async with asyncio.timeout(30):
-        found = await write_recorded([slow, quick], record.save, nothing, give_up)
+        found = await write_summaries([slow, quick], record.save, nothing, give_up)
     assert [each.summary.fingerprint for each in found] == ["slow", "quick"]
     assert record.saved == ["quick", "slow"]
 
@@ -83,7 +83,7 @@ async def test_one_that_fails_takes_no_other_with_it() -> None:
         return written("fine")
 
     with pytest.raises(ValueError, match="no"):
-        await write_recorded([failing, fine], record.save, nothing, give_up)
+        await write_summaries([failing, fine], record.save, nothing, give_up)
     assert record.saved == ["fine"]
 
 
@@ -102,7 +102,7 @@ async def test_a_request_to_stop_cancels_running_writers() -> None:
 
     with pytest.raises(Stopped):
         async with asyncio.timeout(30):
-            await write_recorded([endless], record.save, stop, give_up)
+            await write_summaries([endless], record.save, stop, give_up)
     assert ended.is_set()
 
 
@@ -119,7 +119,7 @@ async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monk
         nonlocal looks
         looks += 1
 
-    await write_recorded([partial(after, number) for number in range(12)], record.save, look, give_up)
+    await write_summaries([partial(after, number) for number in range(12)], record.save, look, give_up)
     assert looks
     assert len(record.saved) == 12
 
@@ -148,7 +148,7 @@ async def test_a_model_that_is_away_is_asked_again_for_what_it_did_not_write() -
         assert error.message == "away"
         return True
 
-    found = await write_recorded([away.write, fine.write], record.save, nothing, wait)
+    found = await write_summaries([away.write, fine.write], record.save, nothing, wait)
     assert [each.summary.fingerprint for each in found] == ["by the model", "by the model"]
     assert (away.calls, fine.calls, waits) == (3, 1, 2)
     assert found[0].usage == Usage(30, 3, 3), "what the failed calls cost counts"
@@ -157,7 +157,7 @@ async def test_a_model_that_is_away_is_asked_again_for_what_it_did_not_write() -
 
 async def test_after_the_wait_the_extractive_summary_stays() -> None:
     record, away = Record(), Model(ModelUnavailable("away"))
-    (found,) = await write_recorded([away.write], record.save, nothing, give_up)
+    (found,) = await write_summaries([away.write], record.save, nothing, give_up)
     assert found.failure is not None
     assert record.saved == ["extractive"]
 
@@ -169,5 +169,5 @@ async def test_what_waiting_does_not_mend_is_not_asked_again(error: ModelUnavail
     async def wait(error: ModelUnavailable) -> bool:
         raise AssertionError
 
-    (found,) = await write_recorded([model.write], record.save, nothing, wait)
+    (found,) = await write_summaries([model.write], record.save, nothing, wait)
     assert (found.failure, model.calls, record.saved) == (error, 1, ["extractive"])

@@ -24,7 +24,7 @@ from agentic_rag_backend.generation.answerability.languages import (
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
+from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 
 ANSWERED = 0.25
 """Default of ``ANSWER_MIN_CONFIDENCE``."""

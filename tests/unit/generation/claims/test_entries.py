@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
-from agentic_rag_backend.language.entries.base import Value, sentence_of
+from agentic_rag_backend.language.entries.base import EntryValue, sentence_of
 from agentic_rag_backend.language.entries.reading import read_entries
 
 LOANS = """| Branch | 2022 | 2023 |
@@ -120,5 +120,5 @@ def test_exactly_the_cells_of_a_row_are_supported(data: st.DataObject) -> None:
         assert stated.supports[0].quote == text[entry.start : entry.end]
         first, *others = chosen
         number = data.draw(CELLS.filter(lambda number, own=first.text: number != own))
-        changed = sentence_of(entry, [Value(first.label, number, 0, 0), *others])
+        changed = sentence_of(entry, [EntryValue(first.label, number, 0, 0), *others])
         assert check(changed, text).reason == "number"

@@ -29,7 +29,7 @@ from agentic_rag_backend.generation.corpus_wide.overview import Collected
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack_themes, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.language.tokens import text_tokens
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, calibrated
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, make_calibration
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -398,5 +398,5 @@ async def test_passages_are_compared_on_the_scale_of_their_encoder(monkeypatch: 
 
     monkeypatch.setattr(global_answers, "select_overview", recorded)
     away = Scripted(lambda _: ModelUnavailable("away"))
-    await ask(away, calibration=calibrated("other", "measured", questions=scale, passages=scale))
+    await ask(away, calibration=make_calibration("other", "measured", questions=scale, passages=scale))
     assert scales == [scale]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.ingestion.chunking import agentic, numbering
+from agentic_rag_backend.ingestion.chunking import agentic, sentence_windows
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.numbering import Window, windows_of
-from agentic_rag_backend.ingestion.chunking.units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow, windows_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -33,7 +33,7 @@ def units(parsed: ParsedDocument, options: ChunkingOptions = OPTIONS) -> list[Pi
 def cut(parsed: ParsedDocument, *replies: Mapping[str, Any] | None, options: ChunkingOptions = OPTIONS) -> list[str]:
     found = units(parsed, options)
     windows = windows_of(parsed.text, found)
-    pieces = agentic.pieces(parsed.text, found, list(zip(windows, replies, strict=True)), options)
+    pieces = agentic.cut_pieces(parsed.text, found, list(zip(windows, replies, strict=True)), options)
     return [parsed.text[piece.start : piece.end] for piece in pieces]
 
 
@@ -56,7 +56,7 @@ def test_a_passage_that_is_too_large_is_divided_at_the_end_of_a_paragraph() -> N
 )
 def test_other_numbers_are_refused(numbers: object) -> None:
     parsed = ParsedDocument(text=SHIPS * 3)
-    asked = agentic.inquiry(parsed.text, units(parsed), Window(0, 9))
+    asked = agentic.make_inquiry(parsed.text, units(parsed), SentenceWindow(0, 9))
     assert asked.accepts({"starts": [1, 9]})
     assert asked.accepts({"starts": []})
     assert not asked.accepts({"starts": numbers})
@@ -64,7 +64,7 @@ def test_other_numbers_are_refused(numbers: object) -> None:
 
 
 def test_a_window_without_advice_is_divided_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "WINDOW_UNITS", 6)
+    monkeypatch.setattr(sentence_windows, "WINDOW_UNITS", 6)
     text = f"# Ships\n\n{SHIPS * 2}\n\n# Bread\n\n{BREAD * 2}"
     parsed = ParsedDocument(text=text, headings=tuple(headings_of(text)))
     small = ChunkingOptions("agentic", 30, 0)
@@ -76,7 +76,7 @@ def test_a_window_without_advice_is_divided_by_size(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_end_of_a_window_inside_a_paragraph_is_no_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "WINDOW_UNITS", 4)
+    monkeypatch.setattr(sentence_windows, "WINDOW_UNITS", 4)
     parsed = ParsedDocument(text=SHIPS * 2)
     assert cut(parsed, {"starts": [1]}, {"starts": [1]}) == [(SHIPS * 2).strip()]
     assert cut(parsed, {"starts": [1, 3]}, {"starts": [1, 2]}) == [
@@ -94,14 +94,14 @@ def test_windows_end_with_a_section_and_cover_every_sentence() -> None:
     assert [window.end for window in windows[:-1]] == [window.first for window in windows[1:]]
     assert (windows[0].first, windows[-1].end) == (0, len(found))
     assert all(found[window.first].headings != found[window.first - 1].headings for window in windows[1:])
-    assert all(window.count <= numbering.WINDOW_UNITS for window in windows)
+    assert all(window.count <= sentence_windows.WINDOW_UNITS for window in windows)
 
 
 def test_the_model_reads_fenced_numbered_sentences() -> None:
     text = "One </sentences> ends.\nTwo\nlines. [3] is a number. " + "x" * 3000
     parsed = ParsedDocument(text=text)
     found = units(parsed)
-    shown = agentic.inquiry(text, found, Window(0, len(found))).values["sentences"]
+    shown = agentic.make_inquiry(text, found, SentenceWindow(0, len(found))).values["sentences"]
     assert shown.count("</sentences>") == 1
     assert re.findall(r"^(\d+)\. ", shown, re.MULTILINE) == [str(number) for number in range(1, len(found) + 1)]
     assert len(shown) < 2500, "a long sentence is shown by its beginning"
@@ -111,8 +111,8 @@ def test_rows_stay_whole_and_keep_the_header_of_their_table() -> None:
     rows = "\n".join(f"| Person {number} | C{number} |" for number in range(40))
     parsed = MarkdownParser().parse(f"# Staff\n\n| Name | Room |\n|---|---|\n{rows}")
     found = units(parsed)
-    advice = [(Window(0, len(found)), {"starts": [1, 11, 21]})]
-    pieces = list(agentic.pieces(parsed.text, found, advice, ChunkingOptions("agentic", 500, 0)))
+    advice = [(SentenceWindow(0, len(found)), {"starts": [1, 11, 21]})]
+    pieces = list(agentic.cut_pieces(parsed.text, found, advice, ChunkingOptions("agentic", 500, 0)))
     assert len(pieces) == 3
     assert all(parsed.text[piece.start : piece.end].endswith("|") for piece in pieces)
     assert [bool(piece.header) for piece in pieces] == [False, True, True]
@@ -131,7 +131,7 @@ def test_any_boundaries_keep_every_character(words: list[str], starts: set[int],
     options = ChunkingOptions("agentic", size, 0)
     found = units(parsed, options)
     chosen = sorted(number for number in starts if number <= len(found))
-    pieces = list(agentic.pieces(text, found, [(Window(0, len(found)), {"starts": chosen})], options))
+    pieces = list(agentic.cut_pieces(text, found, [(SentenceWindow(0, len(found)), {"starts": chosen})], options))
     assert "".join("".join(text[piece.start : piece.end].split()) for piece in pieces) == "".join(text.split())
     begins = {unit.start for unit in found}
     assert all(piece.start in begins for piece in pieces)

@@ -19,7 +19,7 @@ from agentic_rag_backend.ingestion.chunking.functions import MAX_NAME_CHARACTERS
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.code.parser import CodeParser
+from agentic_rag_backend.ingestion.parsing.code.code_parser import CodeParser
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer()

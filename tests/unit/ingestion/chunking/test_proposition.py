@@ -15,9 +15,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.claims.statements import says_statement
 from agentic_rag_backend.ingestion.chunking import proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.numbering import Window
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from, passage_text
-from agentic_rag_backend.ingestion.chunking.units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -40,11 +40,13 @@ def item(statement: object, *sentences: object) -> dict[str, Any]:
 
 def stated(text: str, *items: Mapping[str, Any], title: str = "Harbour") -> dict[int, list[str]]:
     found = units(text)
-    return proposition.statements_of(title, text, found, [(Window(0, len(found)), {"statements": list(items)})], says_statement)
+    return proposition.statements_of(
+        title, text, found, [(SentenceWindow(0, len(found)), {"statements": list(items)})], says_statement
+    )
 
 
 def cut(text: str, statements: Mapping[int, Sequence[str]], options: ChunkingOptions = OPTIONS) -> list[Piece]:
-    return list(proposition.pieces(text, units(text, options), statements, options))
+    return list(proposition.cut_pieces(text, units(text, options), statements, options))
 
 
 def test_a_statement_belongs_to_the_last_sentence_that_it_names() -> None:
@@ -87,7 +89,7 @@ def test_names_may_come_from_the_title() -> None:
 
 def test_a_reply_without_any_usable_place_is_refused() -> None:
     found = units(TEXT)
-    asked = proposition.inquiry("Harbour", TEXT, found, Window(0, len(found)))
+    asked = proposition.make_inquiry("Harbour", TEXT, found, SentenceWindow(0, len(found)))
     assert asked.accepts({"statements": [item("Nobody was hurt.", 5), item("x", 99)]})
     assert not asked.accepts({"statements": [item("Nobody was hurt.", 99)]})
     assert not asked.accepts({"statements": []})

@@ -12,8 +12,8 @@ from sampling import sampled
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
-from agentic_rag_backend.ingestion.chunking.semantic import breakpoints, distances
-from agentic_rag_backend.ingestion.chunking.units import units_of
+from agentic_rag_backend.ingestion.chunking.semantic import find_breakpoints, measure_distances
+from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.language.sentences import split_sentences
@@ -39,7 +39,7 @@ def vectors_of(texts: list[str]) -> Vectors:
 def cut(parsed: ParsedDocument, options: ChunkingOptions) -> tuple[list[Piece], list[Piece]]:
     units = list(units_of(parsed, options, TOKENIZER))
     vectors = vectors_of([parsed.text[unit.start : unit.end] for unit in units])
-    return units, list(pieces_of(breakpoints(vectors, units, options), units, options))
+    return units, list(pieces_of(find_breakpoints(vectors, units, options), units, options))
 
 
 def test_it_cuts_where_the_subject_changes() -> None:
@@ -49,7 +49,7 @@ def test_it_cuts_where_the_subject_changes() -> None:
 
 
 def test_distances_are_of_two_sentences_on_each_side() -> None:
-    gaps = distances(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32))
+    gaps = measure_distances(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32))
     assert gaps.tolist() == [0.2929, 1.0, 0.2929]
 
 

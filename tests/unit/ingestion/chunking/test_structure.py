@@ -62,13 +62,13 @@ def test_a_long_section_is_cut_inside_and_rows_stay_whole() -> None:
 def test_slides_and_sheets_are_sections() -> None:
     builder = TextBuilder()
     for page in (1, 2, 3):
-        builder.paragraph(f"Slide {page}. {PARAGRAPH * 3}", page=page)
+        builder.add_paragraph(f"Slide {page}. {PARAGRAPH * 3}", page=page)
     chunks = chunked(builder.build(), "structure")
     assert [[region.page for region in each.location.regions] for each in chunks] == [[1], [2], [3]]
     sheets = TextBuilder()
     for sheet in ("Staff", "Rooms"):
         rows = [["Name", "Room"], *([f"Person {number}", f"C{number:03}"] for number in range(12))]
-        sheets.table(rows, [{"sheet": sheet, "cells": f"A{number}:B{number}"} for number in range(1, 14)])
+        sheets.add_table(rows, [{"sheet": sheet, "cells": f"A{number}:B{number}"} for number in range(1, 14)])
     for each in chunked(sheets.build(), "structure"):
         assert len({region.sheet for region in each.location.regions}) == 1
 

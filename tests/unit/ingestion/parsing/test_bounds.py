@@ -149,7 +149,7 @@ def test_an_element_with_too_many_attributes_is_refused(media_type: str) -> None
         parsed(media_type, page(MAX_ATTRIBUTES + 1))
     if media_type == HTML:
         with pytest.raises(ResourceLimit, match="attributes"):
-            parser_of(HTML).check(page(MAX_ATTRIBUTES + 1), whole=True)
+            parser_of(HTML).check(page(MAX_ATTRIBUTES + 1), is_whole=True)
 
 
 def test_a_script_does_not_hide_an_element_with_too_many_attributes() -> None:

@@ -10,16 +10,16 @@ from office_files import zipped
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing import containers
-from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 
 
 def test_members_are_read() -> None:
-    container = Container(zipped({"a.xml": "<a>é</a>", "folder/": "", "folder/b.txt": b"b"}))
+    container = ZipContainer(zipped({"a.xml": "<a>é</a>", "folder/": "", "folder/b.txt": b"b"}))
     assert list(container.names) == ["a.xml", "folder/b.txt"]
-    assert container.tree("a.xml").text == "é"
-    assert container.read("folder/b.txt") == b"b"
+    assert container.read_tree("a.xml").text == "é"
+    assert container.read_member("folder/b.txt") == b"b"
     with pytest.raises(UnreadableDocument, match="no member 'c'"):
-        container.read("c")
+        container.read_member("c")
 
 
 def two_members_of_one_name() -> bytes:
@@ -61,7 +61,7 @@ def compressed_by_lzma() -> bytes:
 )
 def test_hostile_containers_are_refused(content: bytes, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
-        Container(content)
+        ZipContainer(content)
 
 
 def lying(content: bytes, size: int) -> bytes:
@@ -74,19 +74,19 @@ def lying(content: bytes, size: int) -> bytes:
 
 def test_bombs_stop_early() -> None:
     bomb = zipped({"a": bytes(100_000_000)})
-    container = Container(bomb)
+    container = ZipContainer(bomb)
     with pytest.raises(ResourceLimit, match="limit is 200 times its size"):
-        container.read("a")
+        container.read_member("a")
     assert container._unzipped <= containers.RATIO_FROM_BYTES + containers._BLOCK_BYTES
     with pytest.raises(UnreadableDocument):
-        Container(lying(bomb, 10)).read("a")
+        ZipContainer(lying(bomb, 10)).read_member("a")
 
 
 def test_all_members_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "MAX_UNZIPPED_BYTES", 5 * 1024 * 1024)
-    container = Container(zipped({str(number): bytes(1024 * 1024) for number in range(6)}))
+    container = ZipContainer(zipped({str(number): bytes(1024 * 1024) for number in range(6)}))
     with pytest.raises(ResourceLimit, match="more than 5 MiB"):
-        [container.read(name) for name in container.names]
+        [container.read_member(name) for name in container.names]
 
 
 LAUGHS = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>'

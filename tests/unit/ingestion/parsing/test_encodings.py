@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.media_types import CSV, EML, HTML, JSON, JSONL, MARKDOWN, TEXT, charset_of
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.encodings import detection
-from agentic_rag_backend.ingestion.parsing.encodings.decoding import Declaration, decode
-from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, encoding_named
+from agentic_rag_backend.ingestion.parsing.encodings.decoding import Declaration, decode_text
+from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, find_encoding
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 TEXTS = {
@@ -37,14 +37,14 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_an_encoding_that_nothing_declares_is_detected_and_reported(name: str) -> None:
     text = TEXTS[name]
-    found = decode(text.encode(ENCODINGS[name].codec))
+    found = decode_text(text.encode(ENCODINGS[name].codec))
     assert (found.text, found.encoding) == (text, name)
     assert found.warnings == (f"the text is read as {name}, which was detected",)
 
 
 @pytest.mark.parametrize("text", ["100 °C", "price £5", "naïve", "Café au lait", "Größe: 5 m", "é"])
 def test_a_few_letters_are_read_as_western(text: str) -> None:
-    assert decode(text.encode("cp1252")).text == text
+    assert decode_text(text.encode("cp1252")).text == text
 
 
 def test_every_text_format_reports_the_encoding() -> None:
@@ -76,7 +76,7 @@ def test_offsets_point_into_the_decoded_text() -> None:
 def test_the_beginning_of_a_file_may_end_within_a_character() -> None:
     for name in ("shift_jis", "utf-16le"):
         content = TEXTS[name].encode(ENCODINGS[name].codec)
-        assert decode(content[:-1], partial=True).text == TEXTS[name][:-1]
+        assert decode_text(content[:-1], partial=True).text == TEXTS[name][:-1]
 
 
 # Declarations
@@ -85,7 +85,7 @@ def test_the_beginning_of_a_file_may_end_within_a_character() -> None:
 def test_a_declaration_that_fits_is_believed_and_reports_nothing() -> None:
     content = "Łódź".encode("iso8859-2")
     assert parser_of(TEXT, "ISO-8859-2").parse(content).text == "Łódź"
-    assert decode(content, [Declaration("latin2", "the upload")]).warnings == ()
+    assert decode_text(content, [Declaration("latin2", "the upload")]).warnings == ()
     assert parser_of(TEXT, "UTF-16").parse("plain".encode("utf-16-le")).text == "plain"
 
 
@@ -168,7 +168,7 @@ def test_the_charset_of_a_media_type(declared: str | None, charset: str | None) 
 
 def test_names_of_encodings_are_known_by_their_aliases() -> None:
     names = {"latin1": "windows-1252", "CP936": "gb18030", "x-sjis": None, "ks_c_5601-1987": "euc-kr", "utf8": "utf-8", "": None}
-    assert {name: found.name if (found := encoding_named(name)) else None for name in names} == names
+    assert {name: found.name if (found := find_encoding(name)) else None for name in names} == names
 
 
 # Damaged text, mixed encodings and bytes that are no text
@@ -176,7 +176,7 @@ def test_names_of_encodings_are_known_by_their_aliases() -> None:
 
 def test_damage_in_text_of_utf8_is_replaced_and_reported() -> None:
     content = "Grüße aus Köln. ".encode() * 40 + b"Stra\xdfe." + b" Mehr Text."
-    found = decode(content)
+    found = decode_text(content)
     assert found.encoding == "utf-8"
     assert "Grüße aus Köln. Stra\ufffde. Mehr Text." in found.text
     assert found.warnings == (
@@ -186,22 +186,22 @@ def test_damage_in_text_of_utf8_is_replaced_and_reported() -> None:
 
 def test_mixed_encodings_are_read_as_the_more_frequent_one() -> None:
     western, unicode = "Straße zum Hafen, ", "Größe: 5 m, "
-    assert decode((western * 3).encode("cp1252") + (unicode * 9).encode()).encoding == "utf-8"
-    assert decode((western * 9).encode("cp1252") + (unicode * 3).encode()).text.startswith("Straße zum Hafen")
+    assert decode_text((western * 3).encode("cp1252") + (unicode * 9).encode()).encoding == "utf-8"
+    assert decode_text((western * 9).encode("cp1252") + (unicode * 3).encode()).text.startswith("Straße zum Hafen")
 
 
 def test_control_characters_among_text_are_kept_up_to_a_limit() -> None:
     text = TEXTS["windows-1252"] * 4 + "\x01\x07 und \x1f"
-    assert decode(text.encode("cp1252")).text == text
+    assert decode_text(text.encode("cp1252")).text == text
     with pytest.raises(UnreadableDocument, match="no other encoding fits"):
-        decode("Größe\x07".encode("cp1252") * 9 + b"\x01" * 40)
+        decode_text("Größe\x07".encode("cp1252") * 9 + b"\x01" * 40)
 
 
 def test_random_bytes_are_refused() -> None:
     generator = random.Random(5)
     for size in (64, 1_000, 100_000):
         with pytest.raises(UnreadableDocument, match="not text"):
-            decode(generator.randbytes(size))
+            decode_text(generator.randbytes(size))
 
 
 def test_only_a_sample_is_examined_wherever_the_first_letter_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_only_a_sample_is_examined_wherever_the_first_letter_stands(monkeypatch:
 
     monkeypatch.setattr(detection, "_by_statistics", counted)
     content = b"plain ASCII. " * 200_000 + TEXTS["windows-1251"].encode("cp1251") * 50_000
-    found = decode(content)
+    found = decode_text(content)
     assert found.encoding == "windows-1251"
     assert found.text.endswith(TEXTS["windows-1251"])
     assert seen == [detection.SAMPLE_BYTES]
@@ -226,7 +226,7 @@ def test_only_a_sample_is_examined_wherever_the_first_letter_stands(monkeypatch:
 )
 def test_any_bytes_are_read_or_refused(content: bytes, charset: str | None, partial: bool) -> None:
     try:
-        found = decode(content, [Declaration(charset, "the upload")] if charset else [], partial=partial)
+        found = decode_text(content, [Declaration(charset, "the upload")] if charset else [], partial=partial)
     except UnreadableDocument:
         return
     assert found.text.strip()

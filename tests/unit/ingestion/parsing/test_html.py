@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.html import content
-from agentic_rag_backend.ingestion.parsing.html.parser import HtmlParser
+from agentic_rag_backend.ingestion.parsing.html.html_parser import HtmlParser
 
 PAGE = """<!doctype html><html lang="en"><head><title>Ships &amp; ports</title><meta name="description" content="About ships">
 <meta name="author" content="Petra"></head><body><nav><a href="/">Home</a></nav><main><h1>The <b>port</b></h1>
@@ -46,7 +46,7 @@ def parse(html: str) -> str:
 def test_a_page_becomes_its_content() -> None:
     parsed = HtmlParser().parse(PAGE)
     assert parsed.text == TEXT
-    assert parsed.title == HtmlParser().check(PAGE, whole=True).title == "Ships & ports"
+    assert parsed.title == HtmlParser().check(PAGE, is_whole=True).title == "Ships & ports"
     assert parsed.metadata == {"description": "About ships", "author": "Petra", "language": "en"}
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "The port"), (2, "Staff")]
     for each in parsed.headings:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, RTF, TEXT, XLSX, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
@@ -71,9 +71,9 @@ def test_a_record_of_a_table_is_one_line(content: bytes, text: str) -> None:
 
 def test_the_beginning_of_a_file_may_end_inside_a_character() -> None:
     content = "äöü".encode()
-    assert TEXT_PARSER.check(content[:5], whole=False).text == "äö"
+    assert TEXT_PARSER.check(content[:5], is_whole=False).text == "äö"
     with pytest.raises(UnreadableDocument):
-        TEXT_PARSER.check(content[:5], whole=True)
+        TEXT_PARSER.check(content[:5], is_whole=True)
 
 
 def test_front_matter_becomes_title_and_metadata() -> None:
@@ -126,8 +126,8 @@ def test_front_matter_brings_no_text_that_a_store_refuses() -> None:
     content = f"---\n{front}\n---\nText".encode()
     parsed = MARKDOWN_PARSER.parse(content)
     assert parsed.metadata == {"kept": "x"}
-    assert title_of(MARKDOWN_PARSER.check(content, whole=True), None) == "a\ufffdb\ufffd"
-    assert title_of(MARKDOWN_PARSER.check(b"Text", whole=True), "a\0b.md") == "a\ufffdb"
+    assert title_of(MARKDOWN_PARSER.check(content, is_whole=True), None) == "a\ufffdb\ufffd"
+    assert title_of(MARKDOWN_PARSER.check(b"Text", is_whole=True), "a\0b.md") == "a\ufffdb"
 
 
 def test_front_matter_alone_is_no_document() -> None:
@@ -235,12 +235,12 @@ def test_content_that_no_parser_reads_is_named(name: str, head: bytes, message: 
 
 def test_titles() -> None:
     assert title_of(Preview(title=None, text=""), None) == "Untitled document"
-    assert title_of(MARKDOWN_PARSER.check(b"# Heading\n\ntext", whole=True), "file.md") == "Heading"
-    assert title_of(TEXT_PARSER.check(b"text", whole=True), "C:\\docs\\My notes.txt") == "My notes"
-    assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", whole=True), None) == "First line…"
-    assert title_of(TEXT_PARSER.check(b"Mara Venn founded it in 2011.\n", whole=True), None) == "Mara Venn founded it in 2011…"
-    assert title_of(MARKDOWN_PARSER.check(b"# Waiting\xe2\x80\xa6\n\ntext", whole=True), None) == "Waiting…"
-    long = title_of(TEXT_PARSER.check(b"word " * 100, whole=True), None)
+    assert title_of(MARKDOWN_PARSER.check(b"# Heading\n\ntext", is_whole=True), "file.md") == "Heading"
+    assert title_of(TEXT_PARSER.check(b"text", is_whole=True), "C:\\docs\\My notes.txt") == "My notes"
+    assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", is_whole=True), None) == "First line…"
+    assert title_of(TEXT_PARSER.check(b"Mara Venn founded it in 2011.\n", is_whole=True), None) == "Mara Venn founded it in 2011…"
+    assert title_of(MARKDOWN_PARSER.check(b"# Waiting\xe2\x80\xa6\n\ntext", is_whole=True), None) == "Waiting…"
+    long = title_of(TEXT_PARSER.check(b"word " * 100, is_whole=True), None)
     assert len(long) <= 80
     assert long.endswith("word…")
 
@@ -263,9 +263,9 @@ def test_titles() -> None:
 )
 def test_metadata_outside_its_limits(value: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        metadata.checked(value)
+        metadata_checks.check_metadata(value)
 
 
 def test_metadata_of_scalars_and_lists() -> None:
     value = {"a": 1, "b": 1.5, "c": True, "d": None, "e": "text", "f": ["x", 2]}
-    assert metadata.checked({**value, "g": ("y",)}) == {**value, "g": ["y"]}
+    assert metadata_checks.check_metadata({**value, "g": ("y",)}) == {**value, "g": ["y"]}

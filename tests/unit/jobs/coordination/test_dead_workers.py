@@ -18,7 +18,9 @@ def _worker(name: str, beats: int) -> Worker:
 
 
 def _silent(heartbeats: HeartbeatMonitor, now_s: float, **beats: int) -> list[str]:
-    return [worker.executor_id for worker in heartbeats.silent([_worker(name, count) for name, count in beats.items()], now_s)]
+    return [
+        worker.executor_id for worker in heartbeats.find_silent([_worker(name, count) for name, count in beats.items()], now_s)
+    ]
 
 
 def test_who_does_not_beat_is_silent_after_a_while() -> None:
@@ -67,9 +69,9 @@ def _claimed(name: str) -> ClaimedWorkflow:
 def test_a_name_is_given_up_when_nobody_has_known_it_for_long() -> None:
     unknown = UnknownWorkflows(failed_after_s=600)
     new = [_claimed("new_v2")]
-    assert unknown.overdue(new, {"old_v1"}, 0) == []
-    assert unknown.overdue(new, {"old_v1"}, 599) == []
-    assert unknown.overdue(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has joined
-    assert unknown.overdue(new, {"old_v1"}, 700) == []  # and leaves: the time starts again
-    assert unknown.overdue(new, {"old_v1"}, 1299) == []
-    assert unknown.overdue(new, {"old_v1"}, 1300) == new
+    assert unknown.find_overdue(new, {"old_v1"}, 0) == []
+    assert unknown.find_overdue(new, {"old_v1"}, 599) == []
+    assert unknown.find_overdue(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has joined
+    assert unknown.find_overdue(new, {"old_v1"}, 700) == []  # and leaves: the time starts again
+    assert unknown.find_overdue(new, {"old_v1"}, 1299) == []
+    assert unknown.find_overdue(new, {"old_v1"}, 1300) == new

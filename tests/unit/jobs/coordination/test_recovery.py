@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.coordination.recovery import ALONE_AFTER, GIVEN_UP_AFTER, SUSPECT_AFTER, Caution, caution, plan
+from agentic_rag_backend.jobs.coordination.recovery import (
+    ALONE_AFTER,
+    GIVEN_UP_AFTER,
+    SUSPECT_AFTER,
+    Caution,
+    choose_caution,
+    plan_recovery,
+)
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 
@@ -19,19 +26,19 @@ TENANTS = (TenantId.new(), TenantId.new())
 
 
 def test_what_did_not_run_is_not_blamed() -> None:
-    planned = plan({"a", "b"}, {"a", "ended"}, {"b": 1})
+    planned = plan_recovery({"a", "b"}, {"a", "ended"}, {"b": 1})
     assert (planned.resumed, planned.given_up, planned.kills) == ({"a", "b"}, frozenset(), {"a": 1, "b": 1})
 
 
 def test_it_is_given_up_once_it_was_there_too_often() -> None:
-    planned = plan({"a", "b"}, {"a", "b"}, {"a": GIVEN_UP_AFTER - 1, "b": GIVEN_UP_AFTER - 2})
+    planned = plan_recovery({"a", "b"}, {"a", "b"}, {"a": GIVEN_UP_AFTER - 1, "b": GIVEN_UP_AFTER - 2})
     assert (planned.resumed, planned.given_up) == ({"b"}, {"a"})
-    again = plan({"a"}, set(), planned.kills)  # the process ended before it was reported
+    again = plan_recovery({"a"}, set(), planned.kills)  # the process ended before it was reported
     assert again.given_up == {"a"}
 
 
 def test_the_more_often_the_less_beside_it() -> None:
-    assert [caution(kills) for kills in (0, SUSPECT_AFTER - 1, SUSPECT_AFTER, ALONE_AFTER - 1, ALONE_AFTER, 99)] == [
+    assert [choose_caution(kills) for kills in (0, SUSPECT_AFTER - 1, SUSPECT_AFTER, ALONE_AFTER - 1, ALONE_AFTER, 99)] == [
         Caution.NONE,
         Caution.NONE,
         Caution.NO_OTHER_SUSPECT,
@@ -70,8 +77,8 @@ class _World:
         async def work(workflow: str) -> None:
             number = int(workflow)
             queue, tenant = (QueueName.COMMIT if number % 5 == 0 else QueueName.PREPARE), TENANTS[number % 2]
-            careful = caution(self.kills.get(workflow, 0))
-            async with slots.taken(queue, tenant, careful):
+            careful = choose_caution(self.kills.get(workflow, 0))
+            async with slots.hold_place(queue, tenant, careful):
                 running.add(workflow)
                 for _ in range(self.random.randrange(4)):
                     await asyncio.sleep(0)
@@ -98,7 +105,7 @@ class _World:
         assert all(outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in outcomes), outcomes
         if not at_the_end:
             return True
-        planned = plan([workflow for workflow in left if workflow not in self.ended], at_the_end, self.kills)
+        planned = plan_recovery([workflow for workflow in left if workflow not in self.ended], at_the_end, self.kills)
         self.kills = dict(planned.kills)
         self.given_up |= planned.given_up
         return False

@@ -7,7 +7,7 @@ import asyncio
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
-from agentic_rag_backend.jobs.coordination.slots import Slots, aside
+from agentic_rag_backend.jobs.coordination.slots import Slots, lend_places
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 
 A, B = TenantId.new(), TenantId.new()
@@ -49,14 +49,14 @@ class _LockState:
         await _settled()
 
     async def _stand_aside(self, name: str, tenant: TenantId) -> None:
-        async with self.slots.taken(PREPARE, tenant, Caution.NONE):
-            async with aside():
+        async with self.slots.hold_place(PREPARE, tenant, Caution.NONE):
+            async with lend_places():
                 await self._leave[name].wait()
             self._leave[name].clear()
             await self._be_inside(name)
 
     async def _stay(self, name: str, queue: QueueName, tenant: TenantId, caution: Caution) -> None:
-        async with self.slots.taken(queue, tenant, caution):
+        async with self.slots.hold_place(queue, tenant, caution):
             await self._be_inside(name)
 
     async def _be_inside(self, name: str) -> None:

@@ -100,7 +100,7 @@ async def test_a_process_that_is_alone_asks_nobody() -> None:
     order: list[int] = []
 
     async def commit(number: int) -> None:
-        async with tenant_locks.held(TenantLock.COMMIT, A):
+        async with tenant_locks.hold_lock(TenantLock.COMMIT, A):
             order.append(number)
             assert current_fence() is None
             await confirm_lock()
@@ -115,7 +115,7 @@ async def test_what_waits_in_one_process_shares_a_lease() -> None:
     order: list[int] = []
 
     async def commit(number: int) -> None:
-        async with process.tenant_locks.held(TenantLock.COMMIT, A):
+        async with process.tenant_locks.hold_lock(TenantLock.COMMIT, A):
             order.append(number)
             await confirm_lock()
             await asyncio.sleep(0)
@@ -135,7 +135,7 @@ async def test_a_lease_that_another_process_wants_is_let_go_after_its_time(monke
     done: list[str] = []
 
     async def commit(process: Process) -> None:
-        async with process.tenant_locks.held(TenantLock.COMMIT, A):
+        async with process.tenant_locks.hold_lock(TenantLock.COMMIT, A):
             done.append(process.executor_id)
             await asyncio.sleep(0.002)
 
@@ -154,7 +154,7 @@ async def test_who_was_taken_for_dead_writes_nothing() -> None:
     woken = asyncio.Event()
 
     async def stopped() -> None:
-        async with zombie.tenant_locks.held(TenantLock.COMMIT, A):
+        async with zombie.tenant_locks.hold_lock(TenantLock.COMMIT, A):
             await confirm_lock()
             written.append("zombie")
             await woken.wait()
@@ -167,7 +167,7 @@ async def test_who_was_taken_for_dead_writes_nothing() -> None:
     task = asyncio.create_task(stopped())
     await _until(lambda: written == ["zombie"])
     zombie.is_buried()
-    async with other.tenant_locks.held(TenantLock.COMMIT, A):
+    async with other.tenant_locks.hold_lock(TenantLock.COMMIT, A):
         woken.set()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
@@ -184,7 +184,7 @@ async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
         for steps in range(6):
 
             async def held() -> None:
-                async with one.tenant_locks.held(TenantLock.COMMIT, A):
+                async with one.tenant_locks.hold_lock(TenantLock.COMMIT, A):
                     await asyncio.sleep(60)
 
             task = asyncio.create_task(held())
@@ -192,14 +192,14 @@ async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            async with asyncio.timeout(20), other.tenant_locks.held(TenantLock.COMMIT, A):
+            async with asyncio.timeout(20), other.tenant_locks.hold_lock(TenantLock.COMMIT, A):
                 pass
 
 
 async def test_one_who_gives_up_waiting_leaves_no_lease_behind() -> None:
     table = Table()
     one, other = Process("one", table), Process("other", table)
-    async with one.tenant_locks.held(TenantLock.COMMIT, A):
+    async with one.tenant_locks.hold_lock(TenantLock.COMMIT, A):
         waiting = asyncio.create_task(_pass(one))
         await asyncio.sleep(0.01)
     waiting.cancel()  # it was next: the lease was kept for it
@@ -209,7 +209,7 @@ async def test_one_who_gives_up_waiting_leaves_no_lease_behind() -> None:
 
 
 async def _pass(process: Process) -> None:
-    async with process.tenant_locks.held(TenantLock.COMMIT, A):
+    async with process.tenant_locks.hold_lock(TenantLock.COMMIT, A):
         pass
 
 
@@ -221,7 +221,7 @@ async def test_a_database_that_is_away_is_waited_for() -> None:
     await _until(lambda: table.asked["take"] > 2)
     table.away = False
     await waiting
-    async with one.tenant_locks.held(TenantLock.COMMIT, A):
+    async with one.tenant_locks.hold_lock(TenantLock.COMMIT, A):
         table.away = True
     await _until(lambda: table.asked["give_up"] > 2)
     table.away = False
@@ -233,8 +233,8 @@ class _NeverAsks(TenantLocks):
     """Continues with a turn without confirming it."""
 
     @contextlib.asynccontextmanager
-    async def held(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[module.HeldLock]:
-        async with super().held(tenant_lock, tenant) as holding:
+    async def hold_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[module.HeldLock]:
+        async with super().hold_lock(tenant_lock, tenant) as holding:
             holding.fence = None
             yield holding
 
@@ -242,8 +242,8 @@ class _NeverAsks(TenantLocks):
 class _LetsGoEarly(TenantLocks):
     """Gives a lease up right after taking it."""
 
-    async def _lease(self, place: module._LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
-        await super()._lease(place, tenant_lock, tenant)
+    async def _renew_lease(self, place: module._LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
+        await super()._renew_lease(place, tenant_lock, tenant)
         assert place.fence is not None
         await self._give_up(tenant, place.fence)
 
@@ -289,7 +289,7 @@ async def _played(steps: list[Step], make: type[TenantLocks] = TenantLocks) -> l
     async def commit(number: int, tenant: int, holding: int) -> None:
         of = (A, B)[tenant]
         told = goes.setdefault((number, tenant), asyncio.Queue())
-        async with processes[number].tenant_locks.held(TenantLock.COMMIT, of):
+        async with processes[number].tenant_locks.hold_lock(TenantLock.COMMIT, of):
             for count in range(3):
                 await told.get()
                 await confirm_lock()

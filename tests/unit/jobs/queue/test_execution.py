@@ -27,16 +27,16 @@ class _CrashCounter:
         self.starts = 0
         self.unavailable = 0
 
-    async def kills(self, workflow_id: str) -> int:
+    async def count_kills(self, workflow_id: str) -> int:
         return 0
 
-    async def began(self, tenant: TenantId, workflow_id: str) -> None:
+    async def record_start(self, tenant: TenantId, workflow_id: str) -> None:
         self.starts += 1
         if self.starts == self.unavailable:
             raise StoreUnavailable("away")
         self.told.append("began")
 
-    async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
+    async def record_end(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         self.told.append("finished" if finished else "stopped")
 
 
@@ -44,7 +44,7 @@ class _Claims:
     def __init__(self) -> None:
         self.again: list[str] = []
 
-    def begun(self, workflow_id: str) -> None: ...
+    def note_start(self, workflow_id: str) -> None: ...
 
     def run_again(self, workflow_id: str) -> None:
         self.again.append(workflow_id)

@@ -22,8 +22,8 @@ from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue import workflow_table
-from agentic_rag_backend.jobs.queue.database import queue_engine
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.queue.queue_database import queue_engine
 from agentic_rag_backend.jobs.queue.workflow_table import WorkflowTable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
@@ -143,7 +143,7 @@ async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine:
         with pytest.raises(KeyboardInterrupt):
             queue._table.create()
     queue._table.create()
-    assert len(queue._table.unended([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
+    assert len(queue._table.list_unfinished([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
 
 
 def test_a_claim_reads_little_of_each_workflow_that_goes_on_waiting(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
 
     await asyncio.to_thread(claim)
     await _until(lambda: ran == ["lost"])
-    await _until(lambda: not queue._table.unended(["work_v1:lost:1"]))
+    await _until(lambda: not queue._table.list_unfinished(["work_v1:lost:1"]))
     assert ran == ["lost"]
     await queue.shutdown()
 
@@ -245,7 +245,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a shutdown leave the same state as a kill."""
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
     monkeypatch.setattr(membership.SoleProcess, "leave", _left_as_it_is)
-    monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
+    monkeypatch.setattr(RunningJournal, "record_end", lambda self, workflow: None)
 
 
 def _kills(queue: JobQueue) -> dict[str, int]:
@@ -345,7 +345,7 @@ async def test_kills_count_in_the_second_part_of_a_workflow_but_not_while_it_wai
 ) -> None:
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
     monkeypatch.setattr(membership.SoleProcess, "leave", _left_as_it_is)
-    note_end = RunningJournal.ended
+    note_end = RunningJournal.record_end
     hangs, ended, prepared = _Hangs(), _Ended(), list[str]()
 
     async def prepare(tenant: TenantId, job_id: str, attempt: int) -> Continuation:
@@ -356,7 +356,9 @@ async def test_kills_count_in_the_second_part_of_a_workflow_but_not_while_it_wai
         queue = JobQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
         queue.register("work_v1", QueueName.PREPARE, prepare)
         # A killed process records no end.
-        monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: queue._execution.stopping or note_end(self, workflow))
+        monkeypatch.setattr(
+            RunningJournal, "record_end", lambda self, workflow: queue._execution.stopping or note_end(self, workflow)
+        )
         return queue
 
     for run in range(2 * GIVEN_UP_AFTER):

@@ -23,7 +23,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine, TemporalExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
-from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
+from agentic_rag_backend.plugins.graphiti.episodes import open_episodes
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
@@ -58,7 +58,7 @@ class World:
     shown: Shown = field(default_factory=Shown)
 
     def __post_init__(self) -> None:
-        self.engine = TemporalEngine(GraphitiEpisodes(), self.graph, self.shown)  # type: ignore[arg-type]
+        self.engine = TemporalEngine(open_episodes(), self.graph, self.shown)  # type: ignore[arg-type]
 
     def extractor(
         self,

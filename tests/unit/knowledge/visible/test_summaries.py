@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fact, SummaryEvidence
-from agentic_rag_backend.communities.summaries.extractive import extractive_summary
+from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
+from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
 from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
-from agentic_rag_backend.communities.summaries.writing import _label
+from agentic_rag_backend.communities.summaries.summary_writing import _make_label
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
 from agentic_rag_backend.domain.location import Location
@@ -156,7 +156,9 @@ def worlds(draw: st.DrawFn) -> tuple[CommunitySummary, dict[str, VisibleChunk], 
     written = extractive_summary(evidence, {})
     if draw(st.booleans()):
         invented = draw(st.sampled_from([*NAMES, *TOPICS, "Mira", "told", "Heritage"]))
-        written = replace(written, title=_label(invented, evidence, facts), sources=tuple(s for f in facts for s in f.sources))
+        written = replace(
+            written, title=_make_label(invented, evidence, facts), sources=tuple(s for f in facts for s in f.sources)
+        )
     left = draw(st.sets(st.sampled_from([f"d{d}" for d in range(5)])))
     return written, {id: passage(id, text) for id, text in held.items()}, left
 

@@ -147,11 +147,11 @@ def test_every_cell_has_its_own_label(form: str, rows: list[list[str]]) -> None:
 def test_a_header_is_that_of_the_row_at_which_a_passage_begins() -> None:
     headers = Headers(PIPES, blocks_of(PIPES))
     second, between = PIPES.index("| Bob"), PIPES.index("[Porter]")
-    assert headers.at(second) == "| Name | Role | Room |\n|:-----|:----:|-----:|"
-    assert headers.at(between) == headers.at(PIPES.index("After")) == ""
-    assert headers.whole(second)
-    assert not headers.whole(between)
-    assert header_text(headers.at(second)) == "| Name | Role | Room |"
+    assert headers.header_at(second) == "| Name | Role | Room |\n|:-----|:----:|-----:|"
+    assert headers.header_at(between) == headers.header_at(PIPES.index("After")) == ""
+    assert headers.is_whole(second)
+    assert not headers.is_whole(between)
+    assert header_text(headers.header_at(second)) == "| Name | Role | Room |"
     assert header_text("<table><tr><th>Name</th><th>Room</th></tr>") == "Name Room"
 
 

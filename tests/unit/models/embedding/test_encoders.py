@@ -12,9 +12,9 @@ import pytest
 from small_encoders import DIMENSIONS, SPECIAL, table_of, write_encoder
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding import sessions
+from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.facts import EncoderFacts
+from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 WORDS = ("query", "passage", "kelp", "harbour", "light", "storm")
@@ -103,7 +103,7 @@ async def test_with_integer_products_of_the_model_a_vector_depends_on_its_text_a
 async def test_inexact_integer_products_are_computed_in_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_encoder(tmp_path, WORDS, integers=True)
     embedder, exact, _ = await vectors(folder, "kelp storm")
-    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: False)
+    monkeypatch.setattr(onnx_sessions, "multiplies_exactly", lambda: False)
     other, floats, _ = await vectors(folder, "kelp storm")
     np.testing.assert_allclose(floats, exact, atol=1e-6)
     assert other.fingerprint == embedder.fingerprint

@@ -13,7 +13,7 @@ def test_small_numbers_are_multiplied_exactly_on_every_processor(monkeypatch: py
 
 
 def test_another_sum_counts_as_inexact(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = exactness._product()
-    monkeypatch.setattr(exactness, "_product", lambda: model)
+    model = exactness._make_product()
+    monkeypatch.setattr(exactness, "_make_product", lambda: model)
     monkeypatch.setattr(exactness, "_LARGEST", (3, 2))  # the model multiplies by 127
     assert not exactness.multiplies_exactly.__wrapped__()

@@ -8,7 +8,7 @@ import pytest
 from onnx_models import FLOAT, INT8, attribute, data, node, number, tensor, value
 
 from agentic_rag_backend.models.embedding.integer_products import with_float_products, with_integer_products
-from agentic_rag_backend.models.embedding.onnx_graph import operators
+from agentic_rag_backend.models.embedding.onnx_graph import list_operators
 
 WEIGHTS = np.array([[1, -2, 3], [40, 50, -60], [127, -127, 0], [7, 8, 9]], dtype=np.int8)
 SCALES = np.array([[0.5, 0.25, 2.0]], dtype=np.float32)
@@ -115,9 +115,9 @@ def quantised(*, zero_points: bool) -> bytes:
 def test_float_products_are_the_integer_products(zero_points: bool) -> None:
     before = quantised(zero_points=zero_points)
     after = with_float_products(before)
-    assert operators(before) - operators(after) == {"MatMulInteger"}
-    assert "MatMul" in operators(after)
+    assert list_operators(before) - list_operators(after) == {"MatMulInteger"}
+    assert "MatMul" in list_operators(after)
     x = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
     np.testing.assert_allclose(answers(after, x)[0], answers(before, x)[0], rtol=1e-6)
     assert with_float_products(after) is after
-    assert operators(b"no model") == frozenset()
+    assert list_operators(b"no model") == frozenset()

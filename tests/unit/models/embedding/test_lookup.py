@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx_models import FLOAT, INT8, INT64, attribute, data, node, number, tensor, value
 
 from agentic_rag_backend.models.embedding.lookup import looked_up_first
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, locate
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, locate_file
 
 # --- the smallest model that looks words up in a quantised table, in the format of onnx.proto
 
@@ -98,7 +98,7 @@ def test_a_damaged_model_is_still_for_the_runtime_to_refuse(drawn: st.DataObject
 
 
 def test_the_bundled_encoder_computes_the_same_bits() -> None:
-    stored = Path(locate(MODEL_FILE, None).path).read_bytes()
+    stored = Path(locate_file(MODEL_FILE, None).path).read_bytes()
     after = looked_up_first(stored)
     assert after is not stored
     ids = np.array([[101, 4937, 2938, 1996, 13523, 102]] * 2)

@@ -14,9 +14,9 @@ def test_remembered_sums_are_those_of_the_model() -> None:
     try:
         batch = [bundled.TokenWindow(0, tuple(range(101, 109))), bundled.TokenWindow(1, (101, 2_003, 102))]
         for session in (embedder._session, embedder._question_session):
-            hidden, mask = embedder._hidden(batch, session)
+            hidden, mask = embedder._run_session(batch, session)
             expected = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
             for _ in range(2):  # computed or read, then remembered
-                assert np.array_equal(embedder._sums(batch, session), expected)
+                assert np.array_equal(embedder._sum_batch(batch, session), expected)
     finally:
         asyncio.run(embedder.close())

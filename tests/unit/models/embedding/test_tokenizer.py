@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.models.embedding.tokenizer import PIECE_CHARACTERS, UNKNOWN_WORD_CHARACTERS, WordPieceTokenizer, pieces
+from agentic_rag_backend.models.embedding.tokenizer import (
+    PIECE_CHARACTERS,
+    UNKNOWN_WORD_CHARACTERS,
+    WordPieceTokenizer,
+    split_pieces,
+)
 
 TOKENIZER = WordPieceTokenizer()
 
@@ -30,7 +35,7 @@ def test_no_text_is_cut_at_the_files_own_limit() -> None:
 
 def test_pieces_are_bounded_and_whole() -> None:
     text = "word " * 30_000 + "x" * (5 * PIECE_CHARACTERS) + " end"
-    found = list(pieces(text))
+    found = list(split_pieces(text))
     assert "".join(piece for _, piece in found) == text
     assert all(text.startswith(piece, offset) for offset, piece in found)
     assert max(len(piece) for _, piece in found) <= 2 * PIECE_CHARACTERS

@@ -336,7 +336,7 @@ async def test_a_stalled_reply_says_nothing_against_the_health_of_the_endpoint(m
     model = make("slow-stream-30s", timeout_s=0.3)
     with pytest.raises(ModelTimeout):
         await model.complete(ask(schema=SCHEMA))
-    assert await model.health.state() == "ok"
+    assert await model.health.read_state() == "ok"
 
 
 async def test_a_structured_reply_that_breaks_off_is_asked_for_again(make: Make, server: ModelServer) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.models.endpoint import Call
-from agentic_rag_backend.models.llm import refusals
+from agentic_rag_backend.models.llm import model_traits
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.models.llm.replies import RawReply, ReadObject, read_structured
-from agentic_rag_backend.models.llm.requests import RequestOptions
+from agentic_rag_backend.models.llm.reply_reading import RawReply, ReadObject, read_structured_reply
+from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_testing.models import quirks
@@ -35,7 +35,7 @@ async def make(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     monkeypatch.setattr("agentic_rag_backend.models.llm.retries.FIRST_PAUSE_S", 0.0)
     made: list[OpenAIModel] = []
 
-    def build(quirk: str, options: RequestOptions | None = None) -> OpenAIModel:
+    def build(quirk: str, options: ModelRequestOptions | None = None) -> OpenAIModel:
         name = f"quirk-{quirk}+cite"
         made.append(
             OpenAIModel(api_key="any", base_url=server.base_url, model=name, timeout_s=20, max_concurrency=4, options=options)
@@ -130,14 +130,14 @@ async def test_a_reply_of_reasoning_only_is_asked_for_once_more(make: Make, serv
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_second_request_of_a_call_has_the_time_of_a_new_one(make: Make, stream: bool) -> None:
     model, deadlines = make("think-cutx1"), list[float]()
-    expect = model._endpoint.expect
+    expect = model._endpoint.expect_first_piece
 
     def noted(call: Call) -> None:
         call.deadline = 0.0
         expect(call)
         deadlines.append(call.deadline)
 
-    model._endpoint.expect = noted  # type: ignore[method-assign]
+    model._endpoint.expect_first_piece = noted  # type: ignore[method-assign]
     text = (await streamed(model, ask()))[0] if stream else (await model.complete(ask())).text
     assert text.strip() == ANSWER
     assert len(deadlines) == 2
@@ -147,11 +147,11 @@ async def test_the_second_request_of_a_call_has_the_time_of_a_new_one(make: Make
 def test_equal_items_of_a_whole_object_are_no_loop() -> None:
     schema = object_of({"grades": list_of(object_of({"relevant": BOOLEAN, "grade": INTEGER}))})
     value = {"grades": [{"relevant": False, "grade": 0}] * 8}
-    read, parsed = read_structured(RawReply(json.dumps(value), ending="stop"), schema)
+    read, parsed = read_structured_reply(RawReply(json.dumps(value), ending="stop"), schema)
     assert isinstance(parsed, ReadObject)
     assert (parsed.value, read.cut, read.mended) == (value, False, ())
     looped = json.dumps({"names": [{"name": SENTENCE * 9, "rank": 1}], "done": True})
-    assert read_structured(RawReply(looped, ending="stop"), SCHEMA)[0].cut
+    assert read_structured_reply(RawReply(looped, ending="stop"), SCHEMA)[0].cut
 
 
 MENDED = sorted({*quirks.OBJECTS} - {"json-half"} | {"reasoning-holds-object", "tool-call"})
@@ -230,7 +230,7 @@ async def test_replies_without_a_text(make: Make) -> None:
 async def test_a_refused_feature_is_left_out_and_remembered(
     make: Make, server: ModelServer, quirk: str, refused: set[str], calls: int
 ) -> None:
-    model = make(quirk, RequestOptions(reasoning_effort="low"))
+    model = make(quirk, ModelRequestOptions(reasoning_effort="low"))
     for expected in (calls, calls + 1):
         assert (await model.complete(ask(schema=SCHEMA))).parsed == OBJECT
         assert server.stats().total.calls == expected
@@ -246,15 +246,15 @@ async def test_streams_learn_too(make: Make, server: ModelServer) -> None:
 
 async def test_a_refused_feature_is_tried_again_later(make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    table = refusals.Refusals(clock=lambda: now[0])
+    table = model_traits.Refusals(clock=lambda: now[0])
     model = make("old-serverx1")
     monkeypatch.setattr(model, "_refusals", table)
     await model.complete(ask(schema=SCHEMA))
-    now[0] = refusals.REMEMBERED_S - 1
-    assert table.current(model.name) == {"json_schema"}
-    now[0] = refusals.REMEMBERED_S
+    now[0] = model_traits.REMEMBERED_S - 1
+    assert table.current_features(model.name) == {"json_schema"}
+    now[0] = model_traits.REMEMBERED_S
     await model.complete(ask(schema=SCHEMA))
-    assert (table.current(model.name), model.limits()) == (frozenset(), [])
+    assert (table.current_features(model.name), model.limits()) == (frozenset(), [])
     assert server.stats().total.calls == 3
 
 

@@ -40,9 +40,9 @@ def visible(pieces: list[str], *, hold: bool = False) -> str:
     """Return what is left of a stream."""
     reading, text = ReasoningFilter(hold=hold), ""
     for piece in pieces:
-        for part in reading.feed(piece):
+        for part in reading.feed_piece(piece):
             text = ("" if part.restart else text) + part.text
-    for part in reading.finish():
+    for part in reading.finish_reply():
         text = ("" if part.restart else text) + part.text
     return text
 
@@ -88,6 +88,6 @@ def test_what_counts_as_reasoning(reply: str, expected: str) -> None:
 
 def test_a_stream_is_not_held_back_longer_than_a_mark() -> None:
     reading = ReasoningFilter()
-    shown = "".join(part.text for piece in ("The", " lifting", " frame [", "1]. <b") for part in reading.feed(piece))
+    shown = "".join(part.text for piece in ("The", " lifting", " frame [", "1]. <b") for part in reading.feed_piece(piece))
     assert shown == "The lifting frame [1]. <b"
-    assert [part.text for part in reading.feed(" </thi")] == [" "]
+    assert [part.text for part in reading.feed_piece(" </thi")] == [" "]

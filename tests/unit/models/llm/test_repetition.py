@@ -60,8 +60,8 @@ def test_the_split_of_a_text_does_not_matter(before: int, sizes: list[int]) -> N
     start, number = 0, 0
     while start < len(text):
         size = sizes[number % len(sizes)]
-        pieces.feed(text[start : start + size])
+        pieces.feed_piece(text[start : start + size])
         start, number = start + size, number + 1
-    whole.feed(text)
+    whole.feed_piece(text)
     assert whole.start is not None
     assert whole.start == pieces.start

@@ -12,44 +12,47 @@ from agentic_rag_backend.models.llm.retries import (
     LONGEST_PAUSE_S,
     MAX_ATTEMPTS,
     FailedAttempt,
-    Verdict,
-    decide,
+    RetryVerdict,
+    decide_retry,
     retry_after_s,
 )
 
 
 @pytest.mark.parametrize("status", [None, 408, 409, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_tried_again(status: int | None) -> None:
-    assert decide(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is Verdict.RETRY
+    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is RetryVerdict.RETRY
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_what_will_not_pass_ends_the_call(status: int) -> None:
-    assert decide(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is Verdict.GIVE_UP
+    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is RetryVerdict.GIVE_UP
 
 
 def test_pauses_grow_and_are_bounded() -> None:
-    pauses = [decide(FailedAttempt(500), attempt=n, left_s=1000, jitter=1.0).pause_s for n in range(1, MAX_ATTEMPTS)]
+    pauses = [decide_retry(FailedAttempt(500), attempt=n, left_s=1000, jitter=1.0).pause_s for n in range(1, MAX_ATTEMPTS)]
     assert pauses[0] == FIRST_PAUSE_S
     assert pauses == sorted(pauses)
     assert max(pauses) <= LONGEST_PAUSE_S
-    assert decide(FailedAttempt(500), attempt=1, left_s=9, jitter=0.0).pause_s == FIRST_PAUSE_S / 2
+    assert decide_retry(FailedAttempt(500), attempt=1, left_s=9, jitter=0.0).pause_s == FIRST_PAUSE_S / 2
 
 
 def test_attempts_are_bounded() -> None:
-    assert decide(FailedAttempt(500), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.GIVE_UP
-    assert decide(FailedAttempt(429), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.RATE_LIMITED
+    assert decide_retry(FailedAttempt(500), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is RetryVerdict.GIVE_UP
+    assert decide_retry(FailedAttempt(429), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is RetryVerdict.RATE_LIMITED
 
 
 def test_retry_after_is_obeyed_while_there_is_time() -> None:
-    assert decide(FailedAttempt(429, 2.0), attempt=1, left_s=3, jitter=0).pause_s == 2.0
-    limited = decide(FailedAttempt(429, 3600.0), attempt=1, left_s=60, jitter=0)
-    assert (limited.verdict, limited.retry_after_s) == (Verdict.RATE_LIMITED, 3600.0)
-    assert decide(FailedAttempt(503, 3600.0), attempt=1, left_s=60, jitter=0).verdict is Verdict.GIVE_UP
+    assert decide_retry(FailedAttempt(429, 2.0), attempt=1, left_s=3, jitter=0).pause_s == 2.0
+    limited = decide_retry(FailedAttempt(429, 3600.0), attempt=1, left_s=60, jitter=0)
+    assert (limited.verdict, limited.retry_after_s) == (RetryVerdict.RATE_LIMITED, 3600.0)
+    assert decide_retry(FailedAttempt(503, 3600.0), attempt=1, left_s=60, jitter=0).verdict is RetryVerdict.GIVE_UP
 
 
 def test_an_exhausted_account_is_not_tried_again() -> None:
-    assert decide(FailedAttempt(429, None, exhausted=True), attempt=1, left_s=60, jitter=0).verdict is Verdict.RATE_LIMITED
+    assert (
+        decide_retry(FailedAttempt(429, None, exhausted=True), attempt=1, left_s=60, jitter=0).verdict
+        is RetryVerdict.RATE_LIMITED
+    )
 
 
 @pytest.mark.parametrize(

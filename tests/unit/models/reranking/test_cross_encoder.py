@@ -47,9 +47,9 @@ async def test_a_score_does_not_depend_on_the_passages_beside_it(folder: Path) -
 
 def test_long_texts_are_cut_to_the_model_s_input(folder: Path) -> None:
     model = PairModel(folder, threads=1)
-    (long,) = model.scores("why", ["array " * 2 * MAX_WORD_PIECES])
+    (long,) = model.score_passages("why", ["array " * 2 * MAX_WORD_PIECES])
     assert long == pytest.approx(1.0)
-    assert model.scores("why " * 2 * MAX_WORD_PIECES, ["array array"]) == pytest.approx([logistic(2)])
+    assert model.score_passages("why " * 2 * MAX_WORD_PIECES, ["array array"]) == pytest.approx([logistic(2)])
 
 
 async def test_a_model_that_cannot_be_loaded_says_why_and_is_tried_again_later(tmp_path: Path, folder: Path) -> None:

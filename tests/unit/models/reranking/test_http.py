@@ -11,7 +11,7 @@ import pytest
 
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.models.health import OK
+from agentic_rag_backend.models.model_health import OK
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer, scores_in
 from agentic_rag_testing.models.rerank_server import Fault, RerankServer
 
@@ -48,7 +48,7 @@ async def test_both_forms(server: RerankServer, api: Any, extra: dict[str, Any])
     assert asked.body == {"model": "rerank-any", "query": QUESTION, "documents": PASSAGES, "top_n": 4, **extra}
     assert asked.authorization == "Bearer secret"
     assert (account.usage.calls, account.usage.prompt_tokens, account.usage.failed_calls) == (1, 10, 0)
-    assert await scorer.health.state() == OK
+    assert await scorer.health.read_state() == OK
     await scorer.close()
 
 
@@ -96,7 +96,7 @@ async def test_an_unreachable_server_is_not_asked_again_at_once() -> None:
     assert account.usage.calls == 0
     with pytest.raises(ModelUnavailable):
         scorer.check()
-    assert await scorer.health.state() == "model_unavailable"
+    assert await scorer.health.read_state() == "model_unavailable"
     await scorer.close()
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor.options import METHODS, TreeOptions
+from agentic_rag_backend.raptor.build_options import METHODS, TreeOptions
 from agentic_rag_backend.raptor.structure import clustering
-from agentic_rag_backend.raptor.structure.clustering import centre, cluster, split
-from agentic_rag_backend.raptor.structure.mixture import best_mixture, fit
-from agentic_rag_backend.raptor.structure.plan import Leaves, plan_tree
+from agentic_rag_backend.raptor.structure.clustering import centre_of, cluster_rows, split_rows
+from agentic_rag_backend.raptor.structure.mixture import best_mixture, fit_mixture
+from agentic_rag_backend.raptor.structure.tree_plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 
@@ -45,7 +45,7 @@ shapes = st.builds(
 @settings(max_examples=60)
 @given(vectors(), shapes)
 def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.float32], options: TreeOptions) -> None:
-    found = cluster(rows, options)
+    found = cluster_rows(rows, options)
     counts = np.zeros(len(rows), int)
     for each in found:
         assert len(set(each)) == len(each)
@@ -61,7 +61,7 @@ def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.
         assert joined or counts.max() <= 3
         assert min(map(len, found)) >= min(len(rows), options.floor)
         assert len(found) == 1 or len(found) < len(rows)
-    assert cluster(rows.copy(), options) == found
+    assert cluster_rows(rows.copy(), options) == found
 
 
 @settings(max_examples=40)
@@ -96,14 +96,14 @@ def test_themes_that_lie_apart_are_told_apart() -> None:
     labels = np.repeat(np.arange(6), 9)
     rows = (themes[labels] + 0.05 * rng.normal(size=(54, 48))).astype(np.float32)
     for method in METHODS:
-        for each in cluster(rows, TreeOptions(cluster_size=10, method=method)):
+        for each in cluster_rows(rows, TreeOptions(cluster_size=10, method=method)):
             assert len(set(labels[list(each)])) == 1
 
 
 def test_passages_on_an_edge_belong_to_both_sides() -> None:
     rng = np.random.default_rng(5)
     rows = (np.eye(3, 16)[rng.integers(0, 3, 90)] + 0.25 * rng.normal(size=(90, 16))).astype(np.float32)
-    soft, hard = (cluster(rows, TreeOptions(cluster_size=20, method=method)) for method in METHODS)
+    soft, hard = (cluster_rows(rows, TreeOptions(cluster_size=20, method=method)) for method in METHODS)
     shared = [row for row in range(90) if sum(row in each for each in soft) > 1]
 
     assert 0 < len(shared) < 30
@@ -123,11 +123,11 @@ def test_what_is_compared_grows_with_the_rows_and_not_with_their_square(monkeypa
     def counted(rows: NDArray[np.float32]) -> NDArray[np.float32]:
         nonlocal centres
         centres += 1
-        return centre(rows)
+        return centre_of(rows)
 
-    monkeypatch.setattr(clustering, "centre", counted)
+    monkeypatch.setattr(clustering, "centre_of", counted)
     rows = planted(1_200)
-    soft = sum(map(len, cluster(rows, TreeOptions())))
+    soft = sum(map(len, cluster_rows(rows, TreeOptions())))
 
     assert soft > len(rows), "there are edges"
     assert centres < 2 * len(rows)
@@ -137,19 +137,19 @@ def test_a_row_on_an_edge_finds_its_cluster_where_there_are_too_many_to_compare_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = planted(1_200)
-    all_compared = cluster(rows, TreeOptions())
+    all_compared = cluster_rows(rows, TreeOptions())
     monkeypatch.setattr(clustering, "_COMPARED", 4)
-    few_compared = cluster(rows, TreeOptions())
+    few_compared = cluster_rows(rows, TreeOptions())
     monkeypatch.setattr(clustering, "_WAYS", len(rows))
 
-    assert cluster(rows, TreeOptions()) == all_compared
+    assert cluster_rows(rows, TreeOptions()) == all_compared
     assert few_compared != all_compared
     assert tightness(rows, few_compared) > 0.97 * tightness(rows, all_compared)
 
 
 def tightness(rows: NDArray[np.float32], clusters: Sequence[Sequence[int]]) -> float:
     """Return the mean cosine of members and their cluster's centre."""
-    return float(np.mean(np.concatenate([rows[list(each)] @ centre(rows[list(each)]) for each in clusters])))
+    return float(np.mean(np.concatenate([rows[list(each)] @ centre_of(rows[list(each)]) for each in clusters])))
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -157,7 +157,7 @@ def test_the_criterion_finds_as_many_components_as_there_are(count: int) -> None
     rng = np.random.default_rng(11)
     rows = 8 * np.eye(count, 5)[np.repeat(np.arange(count), 60)] + rng.normal(size=(60 * count, 5))
     mixture = best_mixture(rows, range(1, 7))
-    shares = mixture.responsibilities(rows)
+    shares = mixture.compute_responsibilities(rows)
 
     assert len(mixture.weights) == count
     assert np.allclose(shares.sum(axis=1), 1)
@@ -169,8 +169,8 @@ def test_the_criterion_finds_as_many_components_as_there_are(count: int) -> None
 
 def test_equal_points_are_one_component_and_still_divided() -> None:
     rows = np.ones((50, 4), np.float32) / 2
-    assert np.isfinite(fit(rows.astype(np.float64), 5).bic)
-    found = cluster(rows, TreeOptions(cluster_size=5))
+    assert np.isfinite(fit_mixture(rows.astype(np.float64), 5).bic)
+    found = cluster_rows(rows, TreeOptions(cluster_size=5))
     assert sorted(row for each in found for row in each) == list(range(50))
     assert max(map(len, found)) <= 10
 
@@ -180,12 +180,12 @@ def test_equal_points_are_one_component_and_still_divided() -> None:
 def test_a_split_shares_nothing_and_loses_nothing(rows: NDArray[np.float32]) -> None:
     if len(rows) < 4:
         return
-    parts = split(rows, TreeOptions(cluster_size=4))
+    parts = split_rows(rows, TreeOptions(cluster_size=4))
     assert len(parts) >= 2
     assert sorted(row for part in parts for row in part) == list(range(len(rows)))
 
 
 def test_a_centre_has_length_one_or_none() -> None:
     opposite: Any = np.array([[1, 0], [-1, 0]], np.float32)
-    assert np.allclose(centre(opposite), 0)
-    assert np.isclose(np.linalg.norm(centre(np.array([[3, 4], [1, 0]], np.float32))), 1)
+    assert np.allclose(centre_of(opposite), 0)
+    assert np.isclose(np.linalg.norm(centre_of(np.array([[3, 4], [1, 0]], np.float32))), 1)

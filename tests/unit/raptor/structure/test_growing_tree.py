@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
-from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
+from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.plan import Leaves, plan_tree
+from agentic_rag_backend.raptor.structure.tree_plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 OPTIONS = TreeOptions(cluster_size=4)
@@ -37,7 +37,7 @@ def ancestors(nodes: list[TreeNode], level: set[str]) -> set[str]:
 
 
 def after(before: list[TreeNode], tree: GrowingTree) -> list[TreeNode]:
-    grown = tree.grown()
+    grown = tree.take_growth()
     now = {node.id: node for node in before if node.id not in grown.removed} | {node.id: node for node in grown.written}
     return list(now.values())
 
@@ -49,9 +49,9 @@ def require_tree(nodes: list[TreeNode]) -> None:
         assert node.children
         if node.level == 1:
             assert len(node.children) == len(node.documents)
-            assert node.fingerprint == leaf_fingerprint(node.children)
+            assert node.fingerprint == fingerprint_leaves(node.children)
         else:
-            assert node.fingerprint == inner_fingerprint(node.level, (by_id[child].fingerprint for child in node.children))
+            assert node.fingerprint == fingerprint_children(node.level, (by_id[child].fingerprint for child in node.children))
         if node.level < top:
             assert any(node.id in other.children for other in nodes if other.level == node.level + 1)
 
@@ -64,7 +64,7 @@ def test_passages_come_and_go_along_their_paths(count: int, seed: int, data: st.
     wanted = passages(nodes)
     changed: set[str] = set()
     for step in range(data.draw(st.integers(0, 12))):
-        leaves = tree.level(1)
+        leaves = tree.list_level(1)
         if leaves and data.draw(st.booleans()):
             node = data.draw(st.sampled_from(leaves))
             tree.take_in(f"new{step}", "paper", node)
@@ -72,7 +72,7 @@ def test_passages_come_and_go_along_their_paths(count: int, seed: int, data: st.
             changed.add(node)
         elif wanted:
             gone = data.draw(st.sampled_from(sorted(wanted)))
-            changed |= {id for id in leaves if gone in tree.children(id)}
+            changed |= {id for id in leaves if gone in tree.children_of(id)}
             tree.take_out(gone)
             wanted.discard(gone)
     found = after(nodes, tree)
@@ -82,7 +82,7 @@ def test_passages_come_and_go_along_their_paths(count: int, seed: int, data: st.
     path = ancestors(nodes, changed)
     for node in nodes:  # type: ignore[assignment]
         assert node.id in path or node in found or len(wanted) < count / 2  # type: ignore[attr-defined]
-    assert set(tree.unchanged()) == {node.id for node in found} - {node.id for node in tree.grown().written}
+    assert set(tree.unchanged_nodes()) == {node.id for node in found} - {node.id for node in tree.take_growth().written}
 
 
 @settings(max_examples=40)
@@ -91,11 +91,11 @@ def test_a_divided_node_keeps_its_place(count: int, seed: int) -> None:
     nodes = planted(count, seed)
     tree = GrowingTree(TENANT, nodes)
     node = next(node for node in nodes if len(node.children) > 1)
-    (made,) = tree.divide(node.id, [[0], list(range(1, len(node.children)))])
+    (made,) = tree.divide_node(node.id, [[0], list(range(1, len(node.children)))])
     found = after(nodes, tree)
 
     assert passages(found) == passages(nodes)
-    assert set(tree.children(made)) | set(tree.children(node.id)) == set(node.children)
+    assert set(tree.children_of(made)) | set(tree.children_of(node.id)) == set(node.children)
     for other in (each for each in found if node.id in each.children):
         assert made in other.children
     if node.level < max(each.level for each in nodes):
@@ -115,6 +115,6 @@ def test_a_root_over_nothing_but_one_node_goes() -> None:
 
 def test_two_nodes_of_the_same_children_have_two_ids() -> None:
     tree = GrowingTree(TENANT, [])
-    first = tree.add(1, ["c1"], ["d1"])
+    first = tree.add_node(1, ["c1"], ["d1"])
     tree.take_in("c2", "d1", first)
-    assert tree.add(1, ["c1"], ["d1"]) != first
+    assert tree.add_node(1, ["c1"], ["d1"]) != first

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import Comparison, Link, leaves, matches
+from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter
+from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
-from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, filters_of, narrowed, plan_by_rules, plan_of
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
 
@@ -34,9 +34,9 @@ def test_a_plan_is_validated_and_the_question_comes_first() -> None:
     assert len(plan.notes) == 4
     assert "tenant_id: cannot be filtered on" in plan.notes[0]
     assert plan.filter_constraints is not None
-    assert matches(plan.filter_constraints, {"year": 2020})
-    assert matches(plan.filter_constraints, {"year": "2019"})
-    assert not matches(plan.filter_constraints, {"year": 2018})
+    assert matches_filter(plan.filter_constraints, {"year": 2020})
+    assert matches_filter(plan.filter_constraints, {"year": "2019"})
+    assert not matches_filter(plan.filter_constraints, {"year": 2018})
 
 
 @given(st.dictionaries(st.sampled_from(list(REPLY)), st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text()))))
@@ -60,12 +60,12 @@ def test_any_reply_gives_a_plan(parsed: dict[str, Any]) -> None:
 def test_numbers_are_compared_as_text_and_as_numbers(item: dict[str, Any], fields: dict[str, Any], passes: bool) -> None:
     found, notes = filters_of([item])
     assert found is not None
-    assert (matches(found, fields), notes) == (passes, [])
+    assert (matches_filter(found, fields), notes) == (passes, [])
 
 
 def test_entities_are_compared_by_name() -> None:
     found, _ = filters_of([{"field": "entity", "operator": "eq", "values": ["2019"]}])
-    assert found == Link("entity", "eq", ("2019",))
+    assert found == LinkCondition("entity", "eq", ("2019",))
 
 
 fields = st.fixed_dictionaries({}, optional={"year": st.integers(2018, 2021), "title": st.sampled_from(["a", "b"])})
@@ -86,8 +86,8 @@ def test_a_plan_never_widens_the_filter_of_a_request(items: list[dict[str, Any]]
     own = Comparison("year", "eq", year)
     both = narrowed(own, filters_of(items)[0])
     assert both is not None
-    assert own in list(leaves(both))
-    assert not matches(both, fields) or matches(own, fields)
+    assert own in list(list_leaves(both))
+    assert not matches_filter(both, fields) or matches_filter(own, fields)
 
 
 def test_rules_search_the_question_and_its_other_wordings() -> None:

@@ -30,7 +30,7 @@ MEMORIES = st.builds(SessionMemory, st.lists(PLACES, max_size=60).map(tuple), st
 
 @given(MEMORIES, MEMORIES)
 def test_a_memory_is_within_its_limits_and_keeps_the_newest(known: SessionMemory, more: SessionMemory) -> None:
-    whole = known.extended(more)
+    whole = known.extend_memory(more)
     assert len(whole.facts) <= MAX_SESSION_FACTS
     assert len(whole.constraints) <= MAX_SESSION_CONSTRAINTS
     assert sum(len((each.kind + each.name + each.value).encode()) for each in whole.constraints) <= MAX_SESSION_BYTES
@@ -38,7 +38,7 @@ def test_a_memory_is_within_its_limits_and_keeps_the_newest(known: SessionMemory
     assert set(whole.facts) <= {*known.facts, *more.facts}
     if more.facts:
         assert whole.facts[-1] == more.facts[-1]
-    assert whole.extended(SessionMemory()) == whole
+    assert whole.extend_memory(SessionMemory()) == whole
 
 
 def test_keys_and_ids_make_different_sessions() -> None:
@@ -53,7 +53,7 @@ class Store:
         return self.memory
 
     async def remember(self, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
-        self.memory = (self.memory or SessionMemory()).extended(more)
+        self.memory = (self.memory or SessionMemory()).extend_memory(more)
         return self.memory
 
     async def sweep(self) -> int:

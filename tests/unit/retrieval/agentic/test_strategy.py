@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import Comparison, matches
+from agentic_rag_backend.domain.filters import Comparison, matches_filter
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.search_session import RememberedConstraint, SessionMemory
 from agentic_rag_backend.domain.usage import Usage
@@ -19,8 +19,8 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
+from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
-from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.agentic.strategy import (
@@ -35,7 +35,7 @@ from agentic_rag_backend.retrieval.agentic.strategy import (
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 Ask = Callable[..., Query]
@@ -91,7 +91,7 @@ class Searches:
         if query.text in self.fails:
             raise StoreUnavailable("away")
         held = self.passages.get(query.text, ())
-        passing = [hit for hit in held if query.filters is None or matches(query.filters, hit.visible.fields, hit.id)]
+        passing = [hit for hit in held if query.filters is None or matches_filter(query.filters, hit.visible.fields, hit.id)]
         return Retrieval(hits=tuple(passing), trace=Trace(strategy=name, methods_used=(name,)))
 
 
@@ -128,7 +128,7 @@ class Sessions:
     async def remember(self, tenant: object, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
         if self.away:
             raise StoreUnavailable("away")
-        self.held[digest] = self.held.get(digest, SessionMemory()).extended(more)
+        self.held[digest] = self.held.get(digest, SessionMemory()).extend_memory(more)
         return self.held[digest]
 
 

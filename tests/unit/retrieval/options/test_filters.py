@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import And, Comparison, Link, Not, Or, matches
+from agentic_rag_backend.domain.filters import And, Comparison, LinkCondition, Not, Or, matches_filter
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.options.filters import (
     MAX_COMPARISONS,
@@ -56,11 +56,11 @@ def nested(depth: int) -> dict[str, Any]:
         ({"year": {"gt": 1, "default": None}}, Comparison("year", "gt", 1)),
         ({"title": {"prefix": "Annual"}}, Comparison("title", "prefix", "Annual")),
         ({"key": {"prefix": "reports/"}}, Comparison("key", "prefix", "reports/")),
-        ({"entity": "Mara Venn"}, Link("entity", "eq", ("Mara Venn",))),
-        ({"entity": ["Mara", "Tidal Array"]}, Link("entity", "in", ("Mara", "Tidal Array"))),
-        ({"entity_type": {"nin": ["person"]}}, Link("entity_type", "nin", ("person",))),
-        ({"community": {"missing": False}}, Link("community", "exists")),
-        ({"not": {"community": "c1"}}, Not(Link("community", "eq", ("c1",)))),
+        ({"entity": "Mara Venn"}, LinkCondition("entity", "eq", ("Mara Venn",))),
+        ({"entity": ["Mara", "Tidal Array"]}, LinkCondition("entity", "in", ("Mara", "Tidal Array"))),
+        ({"entity_type": {"nin": ["person"]}}, LinkCondition("entity_type", "nin", ("person",))),
+        ({"community": {"missing": False}}, LinkCondition("community", "exists")),
+        ({"not": {"community": "c1"}}, Not(LinkCondition("community", "eq", ("c1",)))),
         ({"metadata.entity": "Mara"}, Comparison("entity", "eq", "Mara")),
         ({"metadata.language": "de"}, Comparison("language", "eq", "de")),
         ({"metadata.source": "web"}, Comparison("source", "eq", "web")),
@@ -197,7 +197,7 @@ def test_filters_of_documents_have_no_fields_of_passages(written: dict[str, Any]
 def test_which_documents_pass(written: dict[str, Any], held: dict[str, Any], holds: bool) -> None:
     parsed = parse_filter(written)
     assert parsed is not None
-    assert matches(parsed, held) is holds
+    assert matches_filter(parsed, held) is holds
 
 
 def test_the_limits_themselves_are_allowed() -> None:
@@ -215,7 +215,7 @@ def test_any_json_is_a_filter_or_refused(value: Any) -> None:
         assert error.message  # noqa: PT017 - either outcome is valid, others are not
     else:
         assert (parsed is None) == (value is None or value == {})
-        assert parsed is None or matches(parsed, FIELDS) in {True, False}
+        assert parsed is None or matches_filter(parsed, FIELDS) in {True, False}
 
 
 def test_a_value_nested_without_end_is_refused() -> None:
@@ -236,7 +236,7 @@ NUMBERS: Mapping[str, Callable[[Any, Any], bool]] = {
 def test_numbers_compare_as_in_arithmetic(name: str, held: int, value: int) -> None:
     parsed = parse_filter({"n": {name: value}})
     assert parsed is not None
-    assert matches(parsed, {"n": held}) is NUMBERS[name](held, value)
+    assert matches_filter(parsed, {"n": held}) is NUMBERS[name](held, value)
 
 
 @given(st.lists(st.integers(0, 4), max_size=3), st.lists(st.integers(0, 4), min_size=1, max_size=3))
@@ -244,8 +244,8 @@ def test_a_list_holds_what_any_of_its_items_is(held: list[int], options: list[in
     inside, outside = parse_filter({"n": options}), parse_filter({"n": {"nin": options}})
     assert inside is not None
     assert outside is not None
-    assert matches(inside, {"n": held}) is bool(set(held) & set(options))
-    assert matches(outside, {"n": held}) is (bool(held) and not set(held) & set(options))
+    assert matches_filter(inside, {"n": held}) is bool(set(held) & set(options))
+    assert matches_filter(outside, {"n": held}) is (bool(held) and not set(held) & set(options))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_list_holds_what_any_of_its_items_is(held: list[int], options: list[in
 def test_what_passes(value: Mapping[str, Any], passes: bool) -> None:
     parsed = parse_filter(value)
     assert parsed is not None
-    assert matches(parsed, FIELDS) is passes
+    assert matches_filter(parsed, FIELDS) is passes
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import matches
+from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -94,7 +94,7 @@ async def test_confidence_counts_as_one_where_it_is_absent(query: Make, visible:
 def test_a_documents_own_fields_win_over_metadata_of_the_same_name(visible: Make) -> None:
     fields = visible("c1", document_id="d9", title="forged", key="forged", author="Mara").fields
     assert fields == {"document_id": "d9", "key": "c1", "title": "Title of c1", "author": "Mara"}
-    assert matches(parse_filter({"metadata.title": "Title of c1"}), fields)  # type: ignore[arg-type]
+    assert matches_filter(parse_filter({"metadata.title": "Title of c1"}), fields)  # type: ignore[arg-type]
 
 
 MOMENT = datetime(2020, 6, 1, 12, tzinfo=UTC)

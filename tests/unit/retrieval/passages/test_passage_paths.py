@@ -21,11 +21,11 @@ from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.passages.passage_paths import (
-    Found,
     PassagePaths,
     PathsOfPassages,
+    ResultChunks,
 )
-from agentic_rag_backend.retrieval.scoring.hops import Hop, Link
+from agentic_rag_backend.retrieval.scoring.hops import Hop, HopLink
 
 AS_OF = datetime(2031, 1, 1, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ async def traced(
     graph = await TenantGraphs(stores, stores, max_bytes=10**9).graph(world.now(tenant))
     chunks = {
         document: Hop(
-            Link(
+            HopLink(
                 graph.chunk_index[f"{source}.c"],
                 graph.chunk_index[f"{document}.c"],
                 3.0,
@@ -70,7 +70,7 @@ async def traced(
         tenant.id,
         [f"{each}.c" for each in (*documents, *(source for source, _ in (hops or {}).values()))],
     )
-    found = Found(
+    found = ResultChunks(
         ids=[f"{each}.c" for each in documents],
         linked={graph.entity_index[each]: 1.0 for each in named},
         hops={f"{document}.c": hop for document, hop in chunks.items()},

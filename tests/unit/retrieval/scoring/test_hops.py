@@ -19,8 +19,8 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     HUB_SHARE,
     LEAST_BEST,
     SHARING,
-    Link,
-    Links,
+    HopLink,
+    HopLinks,
     expand,
     prune,
     reached_by_hop,
@@ -142,7 +142,7 @@ def test_a_hop_leads_to_another_subject(graph_of: Build) -> None:
 
     assert reached("source") == {"section", "other", "none", "alike"}
     assert reached("none") == set(number) - {"none"}, "passages without a subject are linked to all others"
-    assert len(to_other_subjects(graph, Links.of())) == 0
+    assert len(to_other_subjects(graph, HopLinks.of())) == 0
 
 
 @pytest.mark.parametrize("beam", [[], [0]])
@@ -152,7 +152,7 @@ def test_nothing_to_follow(graph_of: Build, beam: list[int]) -> None:
 
 
 def test_strength_is_below_one_and_grows() -> None:
-    values = [strength(Link(0, 1, weight, 0)) for weight in (0.0, 1.0, HALF_LINK, 1e6)]
+    values = [strength(HopLink(0, 1, weight, 0)) for weight in (0.0, 1.0, HALF_LINK, 1e6)]
     assert values == sorted(set(values))
     assert values[0] == 0.0
     assert values[2] == 0.5
@@ -160,8 +160,8 @@ def test_strength_is_below_one_and_grows() -> None:
 
 
 def test_prune_keeps_the_most_promising_targets_with_all_their_links() -> None:
-    links = [Link(source, target, float(target), 0) for target in range(2, CANDIDATES + 12) for source in (0, 1)]
-    kept = prune(Links.of(links), {0: 1.0, 1: 0.25}, {}, floor=0.3)
+    links = [HopLink(source, target, float(target), 0) for target in range(2, CANDIDATES + 12) for source in (0, 1)]
+    kept = prune(HopLinks.of(links), {0: 1.0, 1: 0.25}, {}, floor=0.3)
     targets = {link.target for link in kept}
     assert targets == set(range(12, CANDIDATES + 12))
     assert len(kept) == 2 * CANDIDATES
@@ -169,23 +169,23 @@ def test_prune_keeps_the_most_promising_targets_with_all_their_links() -> None:
 
 
 def test_prune_takes_the_first_of_equals() -> None:
-    links = [Link(0, target, 1.0, 0) for target in reversed(range(1, CANDIDATES + 5))]
-    assert {link.target for link in prune(Links.of(links), {0: 1.0}, {}, floor=0.3)} == set(range(5, CANDIDATES + 5))
+    links = [HopLink(0, target, 1.0, 0) for target in reversed(range(1, CANDIDATES + 5))]
+    assert {link.target for link in prune(HopLinks.of(links), {0: 1.0}, {}, floor=0.3)} == set(range(5, CANDIDATES + 5))
 
 
 def test_prune_takes_a_known_cosine_before_the_floor() -> None:
-    links = [Link(0, target, 1.0, 0) for target in range(1, CANDIDATES + 2)]
+    links = [HopLink(0, target, 1.0, 0) for target in range(1, CANDIDATES + 2)]
     last = CANDIDATES + 1
-    assert last not in {link.target for link in prune(Links.of(links), {0: 1.0}, {}, floor=0.3)}
-    assert last in {link.target for link in prune(Links.of(links), {0: 1.0}, {last: 0.31}, floor=0.3)}
-    assert 1 not in {link.target for link in prune(Links.of(links), {0: 1.0}, {1: 0.29}, floor=0.3)}
+    assert last not in {link.target for link in prune(HopLinks.of(links), {0: 1.0}, {}, floor=0.3)}
+    assert last in {link.target for link in prune(HopLinks.of(links), {0: 1.0}, {last: 0.31}, floor=0.3)}
+    assert 1 not in {link.target for link in prune(HopLinks.of(links), {0: 1.0}, {1: 0.29}, floor=0.3)}
 
 
-LINKS = st.lists(st.builds(Link, st.integers(0, 2), st.integers(3, 9), st.floats(0.01, 50), st.integers(0, 5)), max_size=20)
+LINKS = st.lists(st.builds(HopLink, st.integers(0, 2), st.integers(3, 9), st.floats(0.01, 50), st.integers(0, 5)), max_size=20)
 
 
 @given(links=LINKS, cosines=st.dictionaries(st.integers(3, 9), st.floats(-1, 1)))
-def test_hops_are_scaled_and_lead_to_targets(links: list[Link], cosines: dict[int, float]) -> None:
+def test_hops_are_scaled_and_lead_to_targets(links: list[HopLink], cosines: dict[int, float]) -> None:
     hops = score_hops(links, {0: 1.0, 1: 0.5, 2: 0.1}, cosines, cover(frozenset({1}), {3: frozenset({1})}))
     assert set(hops) <= {link.target for link in links}
     assert all(0.0 <= hop.score <= 1.0 for hop in hops.values())
@@ -197,7 +197,7 @@ def test_hops_are_scaled_and_lead_to_targets(links: list[Link], cosines: dict[in
 
 def test_a_hop_is_judged_by_source_link_cosine_and_new_words() -> None:
     coverage = cover(frozenset({1, 2}), {0: frozenset({1}), 2: frozenset({1}), 3: frozenset({2})})
-    links = [Link(0, 2, HALF_LINK, 0), Link(1, 2, HALF_LINK, 1), Link(0, 3, HALF_LINK, 0)]
+    links = [HopLink(0, 2, HALF_LINK, 0), HopLink(1, 2, HALF_LINK, 1), HopLink(0, 3, HALF_LINK, 0)]
     hops = score_hops(links, {0: 1.0, 1: 0.25}, {2: 0.4, 3: -0.2}, coverage)
     plain = 0.5 * 0.4
     worse = 0.25 * 0.5 * (0.4 + COVERAGE_WEIGHT * coverage.weights[1])
@@ -210,7 +210,7 @@ def test_a_hop_is_judged_by_source_link_cosine_and_new_words() -> None:
 
 @pytest.mark.parametrize(("weight", "best"), [(HALF_LINK, 1.0), (HALF_LINK / 99, 0.01 / LEAST_BEST)])
 def test_the_best_hop_scores_one_unless_all_are_weak(weight: float, best: float) -> None:
-    hops = score_hops([Link(0, 1, weight, 0)], {0: 1.0}, {1: 1.0}, cover(frozenset(), {}))
+    hops = score_hops([HopLink(0, 1, weight, 0)], {0: 1.0}, {1: 1.0}, cover(frozenset(), {}))
     assert hops[1].score == pytest.approx(best)
 
 

@@ -72,7 +72,7 @@ class ByTable:
 
     async def rerank(self, query: Query, candidates: Sequence[Hit], account: UsageAccount) -> Reranking:
         self.read.append([each.id for each in candidates])
-        account.add(Usage(calls=1))
+        account.add_usage(Usage(calls=1))
         await asyncio.sleep(self.takes_s)
         time.sleep(self.computes_s)  # noqa: ASYNC251 - work that cannot be interrupted
         if self.fails is not None:

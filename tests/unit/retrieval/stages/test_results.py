@@ -36,7 +36,7 @@ class Counting:
 
     async def retrieve(self, query: Query) -> Retrieval:
         self.searches += 1
-        query.seen.agree(self.hit.visible.chunk.document_id, 3)
+        query.seen.agree_on_version(self.hit.visible.chunk.document_id, 3)
         await asyncio.sleep(0)
         await asyncio.create_task(self._part())
         return Retrieval(hits=(self.hit,), usage=USAGE, trace=self.trace)
@@ -63,7 +63,7 @@ async def test_an_equal_query_gets_the_same_results_without_a_search(counting: C
     assert replace(again, usage=USAGE, trace=first.trace) == first
     assert (first.usage, again.usage) == (USAGE, Usage()), "no model was called"
     assert list(again.trace.processing_time_ms) == ["retrieval"]
-    assert not query.seen.agree(counting.hit.visible.chunk.document_id, 4), "later reads agree with the results"
+    assert not query.seen.agree_on_version(counting.hit.visible.chunk.document_id, 4), "later reads agree with the results"
 
 
 async def test_results_are_used_until_a_document_that_was_read_becomes_invalid(counting: Counting) -> None:
@@ -172,7 +172,7 @@ async def test_concurrent_equal_queries_share_a_search(counting: Counting) -> No
     assert counting.searches == 1
     assert [each.trace.cache for each in found] == [None, "shared", "shared"]
     assert [each.usage for each in found] == [USAGE, Usage(), Usage()]
-    assert all(not query.seen.agree(counting.hit.visible.chunk.document_id, 4) for query in queries)
+    assert all(not query.seen.agree_on_version(counting.hit.visible.chunk.document_id, 4) for query in queries)
 
 
 async def test_the_cache_can_be_left_out(counting: Counting) -> None:

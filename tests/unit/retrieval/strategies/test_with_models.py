@@ -17,9 +17,9 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.grading.model import ModelGrader, grades_of
+from agentic_rag_backend.retrieval.grading.model_grader import ModelGrader, grades_of
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.rewriting.rewriter import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
 from agentic_rag_backend.retrieval.stages.correction import Corrector
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.hyde import NO_MODEL, Hyde

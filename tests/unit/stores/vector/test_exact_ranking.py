@@ -16,7 +16,7 @@ from turns import turns_of_others
 from agentic_rag_backend.stores.vector import exact_ranking
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
-from agentic_rag_backend.stores.vector.edge.ranking import run_legs
+from agentic_rag_backend.stores.vector.edge.edge_ranking import run_legs
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.points import unit_length
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id

@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from agentic_rag_backend.api.documentation.examples import example_of, problem_example
-from agentic_rag_backend.api.documentation.parts import document_parts
+from agentic_rag_backend.api.documentation.partial_schemas import document_parts
+from agentic_rag_backend.api.documentation.response_examples import example_of, problem_example
 from agentic_rag_backend.api.responses.errors import MEDIA_TYPE
 from agentic_rag_backend.api.schemas.documents import NewDocument
 from agentic_rag_backend.api.schemas.previews import PreviewBody

@@ -12,10 +12,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from agentic_rag_backend.api.methods import allowed_methods
+from agentic_rag_backend.api.http_methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.wording import describe_value, message_of, shortened
+from agentic_rag_backend.wording import describe_value, message_of, shorten_line
 
 _log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -32,7 +32,7 @@ _MAX_DETAIL = 1000
 def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[str, Any]] = ()) -> JSONResponse:
     """Return ``error`` as a problem response."""
     if not errors and isinstance(error, InvalidRequest) and error.field is not None:
-        errors = [{"field": shortened(error.field, _MAX_FIELD), "message": error.message, "code": error.code}]
+        errors = [{"field": shorten_line(error.field, _MAX_FIELD), "message": error.message, "code": error.code}]
     return _response(error.status, error.code, error.title, error.message, request_id, errors, problem_headers(error))
 
 
@@ -145,7 +145,7 @@ def _field_error(item: Any) -> dict[str, Any]:
     """Return the field, the message with the limit, and the shortened value of one error."""
     location = ".".join(str(part) for part in item["loc"] if part != "body")
     shown: dict[str, Any] = {
-        "field": shortened(location, _MAX_FIELD) or "body",
+        "field": shorten_line(location, _MAX_FIELD) or "body",
         "message": message_of(item),
         "code": item["type"],
     }
@@ -153,6 +153,6 @@ def _field_error(item: Any) -> dict[str, Any]:
         return shown  # the value is the object around the field, or adds nothing
     value = item.get("input")
     if isinstance(value, (str, int, float, bool)):
-        shown["value"] = shortened(value, _MAX_SHOWN) if isinstance(value, str) else describe_value(value)
+        shown["value"] = shorten_line(value, _MAX_SHOWN) if isinstance(value, str) else describe_value(value)
     shown["message"] += f"; got {describe_value(value)}"
     return shown

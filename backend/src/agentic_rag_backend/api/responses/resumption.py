@@ -37,20 +37,20 @@ Events = AsyncGenerator[ServerSentEvent, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class StreamOwner:
     """The key that asked, and its tenant. Nobody else can follow a stream."""
 
     tenant: str
     key: str
 
     @classmethod
-    def of(cls, caller: Principal) -> Owner:
+    def of(cls, caller: Principal) -> StreamOwner:
         """Return the owner of the caller's streams."""
         return cls(caller.tenant.id.value, caller.key_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class StreamOpening:
     """What a new stream needs.
 
     Args:
@@ -63,7 +63,7 @@ class Opening:
         request_id: of the request, for problems.
     """
 
-    owner: Owner
+    owner: StreamOwner
     events: Events
     fingerprint: str
     chunk_ids: Collection[str] = ()
@@ -75,7 +75,7 @@ class Opening:
 class AnswerStream:
     """The events of one answer, numbered from 1."""
 
-    def __init__(self, opening: Opening, streams: AnswerStreams) -> None:
+    def __init__(self, opening: StreamOpening, streams: AnswerStreams) -> None:
         self.id = f"ans_{uuid.uuid4().hex}"
         self.opening = opening
         self.ended = False
@@ -233,13 +233,13 @@ class AnswerStreams:
         self._max_bytes = max_bytes
         self._streams: dict[str, AnswerStream] = {}
 
-    def open(self, opening: Opening) -> AnswerStream:
+    def open(self, opening: StreamOpening) -> AnswerStream:
         """Start the answer and return its stream."""
         stream = AnswerStream(opening, self)
         self._streams[stream.id] = stream
         return stream
 
-    def find(self, owner: Owner, stream_id: str) -> AnswerStream:
+    def find(self, owner: StreamOwner, stream_id: str) -> AnswerStream:
         """Return a stream of the owner.
 
         Raises:
@@ -253,7 +253,7 @@ class AnswerStreams:
             )
         return stream
 
-    def repeated(self, owner: Owner, fingerprint: str, after: int) -> AnswerStream:
+    def repeated(self, owner: StreamOwner, fingerprint: str, after: int) -> AnswerStream:
         """Return the stream of an earlier request with the same body, of which event ``after`` exists.
 
         Raises:

@@ -17,15 +17,15 @@ from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.field_selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,
     AnswerStreams,
-    Opening,
-    Owner,
+    StreamOpening,
+    StreamOwner,
     fingerprint_of,
     place_of,
 )
-from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView
@@ -70,14 +70,14 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
-        repeated = _streams_of(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        repeated = _streams_of(request).repeated(StreamOwner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
         return await _follow_stream(request, services, caller, repeated, after)
     if body.stream:
         stream = services.answers.stream_answer(caller, body)
         first = await anext(stream)  # an error before the first event is still a response
         opened = _streams_of(request).open(
-            Opening(
-                owner=Owner.of(caller),
+            StreamOpening(
+                owner=StreamOwner.of(caller),
                 events=_send_events(first, stream, _Form(request_id_of(request), parts)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
                 chunk_ids=_select_chunk_ids(first),
@@ -109,7 +109,7 @@ async def resume_answer(
     Only the key that asked can resume it, at the same server process, until `STREAM_RESUME_S` (120 s) after its last connection.
     404 otherwise, and if a document that it quotes was deleted or changed.
     """
-    stream = _streams_of(request).find(Owner.of(caller), stream_id)
+    stream = _streams_of(request).find(StreamOwner.of(caller), stream_id)
     return await _follow_stream(request, services, caller, stream, place_of(last_event_id))
 
 
@@ -117,7 +117,7 @@ async def resume_answer(
 async def stop_answer(request: Request, caller: Reader, stream_id: str) -> Response:
     """Stop the model call and forget the events."""
     streams = _streams_of(request)
-    streams.drop(streams.find(Owner.of(caller), stream_id))
+    streams.drop(streams.find(StreamOwner.of(caller), stream_id))
     return Response(status_code=204)
 
 

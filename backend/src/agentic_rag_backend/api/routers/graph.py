@@ -27,7 +27,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.graph_files.export import WRITERS
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS
 from agentic_rag_backend.knowledge.paths.neighbourhood import MAX_NODES, NeighbourhoodOptions
-from agentic_rag_backend.retrieval.options.fields import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.retrieval.options.filter_fields import AS_OF_DESCRIPTION, AsOf
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
 

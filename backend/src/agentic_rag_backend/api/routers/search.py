@@ -11,7 +11,7 @@ from agentic_rag_backend.api.middleware import shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.responses.selection import Selectable, enveloped_parts, trace_meta
+from agentic_rag_backend.api.responses.field_selection import Selectable, enveloped_parts, trace_meta
 from agentic_rag_backend.api.schemas.explanation import ExplainView
 from agentic_rag_backend.api.schemas.questions import QUESTION_BYTES, DualLevelBody, ExplainBody, SearchBody
 from agentic_rag_backend.api.schemas.search import DualLevelView, SearchView

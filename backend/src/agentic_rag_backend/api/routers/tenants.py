@@ -92,7 +92,7 @@ async def create_key(request: Request, services: Process, tenant_id: str, body: 
 )
 async def list_keys(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """List keys, newest first, without secrets, including revoked keys."""
-    return listed(request, [KeyView.of(key) for key in await services.tenants.keys(_tenant_id(tenant_id))], None)
+    return listed(request, [KeyView.of(key) for key in await services.tenants.list_keys(_tenant_id(tenant_id))], None)
 
 
 @router.delete(

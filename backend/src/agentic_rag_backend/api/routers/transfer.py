@@ -20,7 +20,7 @@ from agentic_rag_backend.api.responses.attachments import content_disposition
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, NotFound, UnsupportedMediaType
 
@@ -68,8 +68,8 @@ async def import_tenant(
     if tenant is not None and name is not None:
         raise InvalidRequest("give either tenant or name; got both")
     target = None if tenant is None else await _find_target(services, tenant)
-    async with services.transfer.received(request.stream()) as archive:
-        started = await services.transfer.begin(archive, target=target, name=name or tenant, copy=tenant is not None)
+    async with services.transfer.receive_archive(request.stream()) as archive:
+        started = await services.transfer.begin_import(archive, target=target, name=name or tenant, copy=tenant is not None)
     accepted = ImportAccepted(tenant_id=started.tenant.id.value, job_id=started.job.id, state=started.job.state)
     return enveloped(request, accepted)
 
@@ -89,7 +89,7 @@ async def export_tenant(request: Request, services: Process, tenant_id: str) -> 
     except InvalidScope:
         raise NotFound("the tenant does not exist") from None
     async with AsyncExitStack() as stack:
-        path = await stack.enter_async_context(services.transfer.exported(tenant.id))
+        path = await stack.enter_async_context(services.transfer.export_archive(tenant.id))
         headers = {
             "Content-Length": str((await anyio.Path(path).stat()).st_size),
             "Content-Disposition": content_disposition(f"{tenant.name}.tar.gz"),

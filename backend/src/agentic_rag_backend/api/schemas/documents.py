@@ -25,8 +25,8 @@ from agentic_rag_backend.domain.document import (
     QuestionOptions,
     VisibleChunk,
 )
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
 from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.search import ResultView, TraceView
-from agentic_rag_backend.retrieval.explanation import Explanation
+from agentic_rag_backend.retrieval.ranking_explanation import Explanation
 
 
 class LegRankView(View):

@@ -18,8 +18,8 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathsFound,
 )
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourNode
-from agentic_rag_backend.retrieval.options.fields import AS_OF_DESCRIPTION, AsOf
-from agentic_rag_backend.retrieval.requests.models import MAX_QUERY_CHARACTERS
+from agentic_rag_backend.retrieval.options.filter_fields import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS
 
 MAX_NAMES = 10
 MAX_RELATION_TYPES = 20

@@ -7,7 +7,7 @@ from pydantic import Field
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.places import BOX_DESCRIPTION
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.pages import DocumentPage
+from agentic_rag_backend.ingestion.document_pages import DocumentPage
 
 
 class PageLineView(View):

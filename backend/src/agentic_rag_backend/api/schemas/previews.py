@@ -10,7 +10,7 @@ from agentic_rag_backend.api.schemas.answers import UsageView
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.documents import Chunking, FailureView, Location
 from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.ingestion.previewing import Preview
+from agentic_rag_backend.ingestion.previewing import ChunkPreview
 
 MAX_PREVIEWED_CHUNKS = 1000
 
@@ -88,7 +88,7 @@ class PreviewView(View):
     usage: UsageView = Field(description="calls and tokens of the language model")
 
     @classmethod
-    def of(cls, preview: Preview, *, limit: int) -> PreviewView:
+    def of(cls, preview: ChunkPreview, *, limit: int) -> PreviewView:
         """Return the view of a preview, with the first ``limit`` chunks."""
         document = preview.document
         return cls(

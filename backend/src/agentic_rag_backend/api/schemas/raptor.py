@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
 from agentic_rag_backend.api.schemas.communities import FindingView, SourceView, ThemeIndexStatus
-from agentic_rag_backend.raptor.views import NodeView
+from agentic_rag_backend.raptor.node_views import TreeNodeView
 
 
 class BuildBody(Body):
@@ -42,7 +42,7 @@ class NodeOut(View):
     written_by: str
 
     @classmethod
-    def of(cls, view: NodeView) -> NodeOut:
+    def of(cls, view: TreeNodeView) -> NodeOut:
         """Return the response for a node."""
         return cls(
             id=view.id,

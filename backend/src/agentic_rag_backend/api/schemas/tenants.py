@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, View
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
 
 

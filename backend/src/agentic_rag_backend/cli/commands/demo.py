@@ -24,7 +24,7 @@ from agentic_rag_backend.cli.output import Output, table, text
 from agentic_rag_backend.cli.rendering import show_citations
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
-from agentic_rag_backend.sources.reading import SourceReader, survey
+from agentic_rag_backend.sources.reading import SourceReader, survey_sources
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
@@ -157,7 +157,7 @@ async def _demonstrate(settings: Settings, examples: Examples, output: Output, *
 async def _ingest(container: Container, client: Client, examples: Examples, timings: Timings) -> None:
     walk = Walk([str(examples.folder)])
     with timings.of("ingest"):
-        results = await show_progress(client, SourceReader(walk), Processing(), extent=survey(walk, None))
+        results = await show_progress(client, SourceReader(walk), Processing(), extent=survey_sources(walk, None))
     if not results.fine:
         first = results.failures[0]
         reason = (first.error or {}).get("message", first.state)

@@ -31,17 +31,17 @@ from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.model_cost import extraction_cost
 from agentic_rag_backend.cli.output import Output, count_of, table
 from agentic_rag_backend.cli.progress import ProgressDisplay
-from agentic_rag_backend.domain.media_types import is_text_as_written
+from agentic_rag_backend.domain.media_types import is_plain_text
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
-from agentic_rag_backend.sources.reading import Extent, SourceDocument, SourceReader, survey
-from agentic_rag_backend.sources.rows import Columns
+from agentic_rag_backend.sources.reading import Extent, SourceDocument, SourceReader, survey_sources
+from agentic_rag_backend.sources.table_rows import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentic_rag_backend.cli.session.client import Client
-    from agentic_rag_backend.sources.similarity import DuplicateFinder
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder
 
 DUPLICATES = 100
 """Maximum near duplicates in the list. All are counted."""
@@ -168,7 +168,7 @@ def select_sources(paths: Sequence[str], options: Mapping[str, Any]) -> SourceSe
     columns = _columns(options)
     key = options.get("key")
     walk = Walk(paths, key=key, by_rows=columns is not None)
-    extent = survey(walk, columns)
+    extent = survey_sources(walk, columns)
     if key is not None and extent.by_rows:
         raise InvalidRequest("--key is for a single document; use --key-column for the rows of a table")
     return SourceSelection(walk=walk, columns=columns, extent=extent)
@@ -342,9 +342,9 @@ async def ingest(
 async def _compare_parsed(client: Client, items: Sequence[Item], finder: DuplicateFinder) -> None:
     """Compare the texts that parsers made, such as those of a PDF and its DOCX, with all other texts."""
     for item in items:
-        if item.row is None and item.document_id is not None and item.state in _READABLE and not is_text_as_written(item.path):
+        if item.row is None and item.document_id is not None and item.state in _READABLE and not is_plain_text(item.path):
             chunks = await client.every(f"/documents/{item.document_id}/chunks", limit=_COMPARED_CHUNKS)
-            finder.add(item.key, _join_chunks(chunks).encode("utf-8", errors="surrogatepass"))
+            finder.add_document(item.key, _join_chunks(chunks).encode("utf-8", errors="surrogatepass"))
 
 
 def _join_chunks(chunks: Sequence[Mapping[str, Any]]) -> str:
@@ -365,9 +365,9 @@ def _describe_others(client: Client) -> str:
 
 
 def _make_finder() -> DuplicateFinder:
-    from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder  # imports numpy, which other commands do not need
 
-    return DuplicateFinder(listed=DUPLICATES)
+    return DuplicateFinder(expected=DUPLICATES)
 
 
 def _skipped_reason(key: str) -> str:

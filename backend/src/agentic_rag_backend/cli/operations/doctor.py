@@ -175,7 +175,7 @@ async def _ocr(settings: Settings) -> Check:
     """Check the recognition of text in pictures on this machine. It is optional, unless the setting requires it."""
     from agentic_rag_backend.container.adapters import open_ocr
 
-    status = await open_ocr(settings).status()
+    status = await open_ocr(settings).read_status()
     if status.available:
         return Check("ocr", True, f"Tesseract {status.version}; {', '.join(status.languages)}")
     return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {status.reason}")
@@ -211,7 +211,7 @@ async def _look_at_stores(health: HealthReport, settings: Settings, mode: Repair
                 check = await _look(name, look)
                 health.checks.append(check)
             if not of_one_process(settings):
-                workers = await container.worker_status.workers()
+                workers = await container.worker_status.list_workers()
                 health.checks.append(_workers(len(workers)))
             if all(check.ok for check in health.checks if check.name in COMPARED):
                 await _compare(health, lambda: compare_here(container, repair=mode.repair, confirmed=mode.confirm))

@@ -72,7 +72,7 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
 def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Config:
     import uvicorn
 
-    from agentic_rag_backend.api.connections import ConnectionLimits, guarded_protocol
+    from agentic_rag_backend.api.http_connections import ConnectionLimits, guarded_protocol
 
     limits = ConnectionLimits(
         header_timeout_s=settings.header_timeout_s,

@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import AgenticRagError
 
 if TYPE_CHECKING:
     from agentic_rag_backend.models.llm.base import LanguageModel
-    from agentic_rag_backend.models.llm.measurement import LongPrompt, Speed
+    from agentic_rag_backend.models.llm.speed_measurement import LongPrompt, Speed
     from agentic_rag_backend.settings import Settings
 
 _EXTRACTION = (600, 400)
@@ -77,7 +77,7 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
 
 
 async def _measure_language_model(measurements: Measurements, settings: Settings, opened: LanguageModel, name: str) -> None:
-    from agentic_rag_backend.models.llm.measurement import Measuring
+    from agentic_rag_backend.models.llm.speed_measurement import Measuring
 
     measuring = Measuring(opened, name)
     try:
@@ -119,10 +119,10 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     longest_s = MOST * settings.llm_timeout_s
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
-        needed_s = speed.seconds(*tokens)
+        needed_s = speed.predict_seconds(*tokens)
         checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
     read, written = _ANSWER
-    needed_s = speed.seconds(read + settings.answer_context_tokens, written)
+    needed_s = speed.predict_seconds(read + settings.answer_context_tokens, written)
     advice = (
         f"{_timeout_for(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"

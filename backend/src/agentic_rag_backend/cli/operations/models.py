@@ -57,7 +57,7 @@ def pull(
     """Download a model into DATA_DIR/models and verify its files. A repeated command continues an interrupted download."""
     from agentic_rag_backend.container.embedders import models_folder
     from agentic_rag_backend.container.private_folder import make_private
-    from agentic_rag_backend.models.installation import Hub, LocalFolder, install
+    from agentic_rag_backend.models.installation import Hub, LocalFolder, install_model
 
     settings = load_settings(data_dir=data_dir)
     quiet_logging(settings)
@@ -66,7 +66,7 @@ def pull(
         raise ConfigurationError(f"{name} is part of the installed packages; there is nothing to download")
     make_private(settings.data_dir)
     with ProgressDisplay(model.name, total=model.size_bytes, counted=False) as display:
-        folder = install(
+        folder = install_model(
             model,
             models_folder(settings),
             Hub(settings.model_hub_url) if source is None else LocalFolder(source),
@@ -119,10 +119,10 @@ def _model(settings: Settings, name: str) -> KnownModel:
 
 def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
     from agentic_rag_backend.container.embedders import models_folder
-    from agentic_rag_backend.models.installation import is_installed
+    from agentic_rag_backend.models.installation import has_files
 
     size = model.size_bytes
-    installed = "installed" if is_installed(model, models_folder(settings)) else "not installed"
+    installed = "installed" if has_files(model, models_folder(settings)) else "not installed"
     verified = all(file.sha256 for file in model.files)
     return {
         "name": model.name,
@@ -145,11 +145,11 @@ def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
 async def _checked(settings: Settings, name: str | None) -> list[dict[str, Any]]:
     """Return the results of each model, one after the other, so that their times are comparable."""
     from agentic_rag_backend.container.embedders import models_folder
-    from agentic_rag_backend.models.installation import is_installed
+    from agentic_rag_backend.models.installation import has_files
 
     if name is not None:
         return [await _try_model(settings, _model(settings, name))]
-    models = [model for model in _models(settings) if is_installed(model, models_folder(settings))]
+    models = [model for model in _models(settings) if has_files(model, models_folder(settings))]
     rows = [await _try_model(settings, model) for model in models]
     return rows if settings.embedding_model_path is None else [*rows, await _try_model(settings, None)]
 
@@ -173,12 +173,12 @@ async def _try_model(settings: Settings, model: KnownModel | None) -> dict[str, 
 async def _try_out(settings: Settings, model: KnownModel | None) -> ModelCheck:
     from agentic_rag_backend.container.embedders import models_folder, open_encoder
     from agentic_rag_backend.models.checking import check_encoder, check_reader, check_reranker
-    from agentic_rag_backend.models.installation import require_installed
+    from agentic_rag_backend.models.installation import require_files
 
     if model is not None and model.kind == "reranker":
-        return check_reranker(require_installed(model, models_folder(settings)))
+        return check_reranker(require_files(model, models_folder(settings)))
     if model is not None and model.kind == "reader":
-        return await check_reader(model.name, require_installed(model, models_folder(settings)))
+        return await check_reader(model.name, require_files(model, models_folder(settings)))
     encoder = open_encoder(settings.model_copy(update={"embedding_threads": 1}), model)
     try:
         return await check_encoder(encoder)

@@ -30,7 +30,7 @@ from agentic_rag_backend.cli.session.address import (
     write_credentials,
 )
 from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
@@ -53,7 +53,7 @@ def serve(
     json: AsJson = False,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
-    with collection_paused():  # until it serves
+    with pause_collection():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
         from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
@@ -88,7 +88,7 @@ async def _serve(settings: Settings, output: Output) -> None:
 async def _answer(container: Container, listening: socket.socket, credentials: Credentials | None, output: Output) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
-    from agentic_rag_backend.api.methods import build_routes
+    from agentic_rag_backend.api.http_methods import build_routes
 
     data_dir = container.settings.data_dir
     app = create_app(container)

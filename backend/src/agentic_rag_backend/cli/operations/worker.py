@@ -12,7 +12,7 @@ from agentic_rag_backend.cli.configuration import load_settings, models_line, mo
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.listening import listen, serve_until_stopped, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
@@ -30,7 +30,7 @@ def worker(
     json: AsJson = False,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C. Any number of workers can share the stores of the server profile."""
-    with collection_paused():  # until it serves
+    with pause_collection():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
         from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
@@ -40,7 +40,7 @@ def worker(
 
 
 async def _work(settings: Settings, output: Output) -> None:
-    from agentic_rag_backend.api.worker import create_worker_app
+    from agentic_rag_backend.api.worker_app import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.shared_stores import require_shared
 

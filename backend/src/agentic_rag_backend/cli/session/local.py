@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
@@ -51,7 +51,7 @@ async def open_application(
     """
     key = secrets.token_urlsafe(48)
     async with AsyncExitStack() as stack:
-        with collection_paused():
+        with pause_collection():
             import httpx
 
             from agentic_rag_backend.api.app import create_app
@@ -86,7 +86,7 @@ async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Contai
     """
     async with AsyncExitStack() as stack:
         try:
-            with collection_paused():
+            with pause_collection():
                 from agentic_rag_backend.container import open_container
 
                 container = await stack.enter_async_context(open_container(settings, work=work))

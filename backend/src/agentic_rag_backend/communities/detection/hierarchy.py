@@ -19,7 +19,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
+from agentic_rag_backend.communities.detection.leiden import (
+    MAX_ROUNDS,
+    Members,
+    compute_modularity,
+    hang_leaves,
+    leiden_of_groups,
+    run_leiden,
+)
 from agentic_rag_backend.communities.detection.previous_division import PreviousDivision, held_groups
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence, Links, join_small_clusters, link_small_clusters
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
@@ -89,7 +96,7 @@ class Detection:
     afresh: bool = True
 
 
-def detect(
+def detect_communities(
     edges: Iterable[WeightedEdge],
     *,
     entities: Mapping[str, EntityName],
@@ -113,17 +120,19 @@ def detect(
     """
     if not entities:
         return Detection()
-    graph = _Graph.build(edges, entities, contexts)
-    base, afresh = _partition(graph, options, previous)
+    graph = _Graph.build_graph(edges, entities, contexts)
+    base, afresh = _partition_graph(graph, options, previous)
     hierarchy = _Hierarchy(graph, options, None if afresh else previous)
-    for group in _coarsen(graph, base, options):
+    for group in _coarsen_clusters(graph, base, options):
         if len(group) == 1:
-            hierarchy.add(group[0], level=0, parent=None, base=True)
+            hierarchy.add_cluster(group[0], level=0, parent=None, base=True)
             continue
-        root = hierarchy.put(sorted(member for cluster in group for member in cluster), level=0, parent=None, base=False)
+        root = hierarchy.append_community(
+            sorted(member for cluster in group for member in cluster), level=0, parent=None, base=False
+        )
         for cluster in group:
-            hierarchy.add(cluster, level=1, parent=root, base=True)
-    return Detection(tuple(hierarchy.communities), modularity(graph.edges, base, options.resolution), afresh)
+            hierarchy.add_cluster(cluster, level=1, parent=root, base=True)
+    return Detection(tuple(hierarchy.communities), compute_modularity(graph.edges, base, options.resolution), afresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,9 @@ class _Graph:
     contexts_of: dict[int, list[int]]
 
     @classmethod
-    def build(cls, edges: Iterable[WeightedEdge], entities: Mapping[str, EntityName], contexts: Sequence[CoOccurrence]) -> _Graph:
+    def build_graph(
+        cls, edges: Iterable[WeightedEdge], entities: Mapping[str, EntityName], contexts: Sequence[CoOccurrence]
+    ) -> _Graph:
         weights: dict[tuple[str, str], list[float]] = defaultdict(list)
         for edge in edges:
             if not (math.isfinite(edge.weight) and edge.weight > 0):
@@ -158,36 +169,36 @@ class _Graph:
         for a, b, weight in numbered:
             neighbours[a].append((b, weight))
             neighbours[b].append((a, weight))
-        placed = sorted(
+        ordered_edges = sorted(
             (context.weight, sorted({position[member] for member in context.members if member in position}))
             for context in contexts
         )
-        placed = [context for context in placed if len(context[1]) > 1]
+        ordered_edges = [context for context in ordered_edges if len(context[1]) > 1]
         contexts_of: dict[int, list[int]] = defaultdict(list)
-        for number, (_, members) in enumerate(placed):
+        for number, (_, members) in enumerate(ordered_edges):
             for member in members:
                 contexts_of[member].append(number)
-        return cls(order, [entities[entity] for entity in order], numbered, neighbours, placed, contexts_of)
+        return cls(order, [entities[entity] for entity in order], numbered, neighbours, ordered_edges, contexts_of)
 
-    def links(self, cluster_of: Mapping[int, int]) -> Links:
+    def link_weights(self, cluster_of: Mapping[int, int]) -> Links:
         """Return the weight between each two clusters; nodes without a cluster are left out."""
         links: Links = defaultdict(lambda: defaultdict(float))
         for a, cluster in cluster_of.items():
             for b, weight in self.neighbours[a]:
-                other = cluster_of.get(b, cluster)
-                if other != cluster:
-                    links[cluster][other] += weight
+                neighbour = cluster_of.get(b, cluster)
+                if neighbour != cluster:
+                    links[cluster][neighbour] += weight
         return links
 
-    def groups(self, members: Iterable[int], label: Mapping[str, int]) -> dict[int, Members]:
+    def group_members(self, members: Iterable[int], label: Mapping[str, int]) -> dict[int, Members]:
         """Return the members that have a label by it, sorted."""
-        found: dict[int, Members] = defaultdict(list)
+        groups: dict[int, Members] = defaultdict(list)
         for member in members:
             if self.ids[member] in label:
-                found[label[self.ids[member]]].append(member)
-        return found
+                groups[label[self.ids[member]]].append(member)
+        return groups
 
-    def inside(self, members: Members) -> list[tuple[int, int, float]]:
+    def edges_inside(self, members: Members) -> list[tuple[int, int, float]]:
         """Return the edges among ``members``, sorted."""
         chosen = set(members)
         return [(a, b, weight) for a in members for b, weight in self.neighbours[a] if a < b and b in chosen]
@@ -195,18 +206,18 @@ class _Graph:
 
 def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping[str, EntityName]) -> list[str]:
     """Order entities by (normalised name, type). Entities with equal keys are ordered by their neighbours, then by id."""
-    key = {each: (normalise_name(entity.name), entity.type, entity.name) for each, entity in entities.items()}
+    key = {id_: (normalise_name(entity.name), entity.type, entity.name) for id_, entity in entities.items()}
     shared: dict[tuple[str, str, str], int] = defaultdict(int)
     for value in key.values():
         shared[value] += 1
-    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {each: [] for each, value in key.items() if shared[value] > 1}
+    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {id_: [] for id_, value in key.items() if shared[value] > 1}
     if around:
         for (a, b), weight in weights.items():
             if a in around:
                 around[a].append((key[b], weight))
             if b in around:
                 around[b].append((key[a], weight))
-    return sorted(entities, key=lambda each: (key[each], sorted(around.get(each, ())), each))
+    return sorted(entities, key=lambda id_: (key[id_], sorted(around.get(id_, ())), id_))
 
 
 class _Hierarchy:
@@ -218,75 +229,81 @@ class _Hierarchy:
         self._previous = previous or PreviousDivision({})
         self.communities: list[DetectedCommunity] = []
 
-    def put(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
+    def append_community(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
         ids = tuple(self._graph.ids[member] for member in members)
         self.communities.append(DetectedCommunity(level=level, parent=parent, members=ids, base=base))
         return len(self.communities) - 1
 
-    def add(self, members: Members, *, level: int, parent: int | None, base: bool) -> None:
-        index = self.put(members, level=level, parent=parent, base=base)
+    def add_cluster(self, members: Members, *, level: int, parent: int | None, base: bool) -> None:
+        index = self.append_community(members, level=level, parent=parent, base=base)
         if len(members) <= self._options.max_cluster_size or level + 1 >= self._options.max_levels:
             return
-        for part in self._parts(members, level + 1):
-            self.add(part, level=level + 1, parent=index, base=False)
+        for part in self._divide_cluster(members, level + 1):
+            self.add_cluster(part, level=level + 1, parent=index, base=False)
 
-    def _parts(self, members: Members, level: int) -> list[Members]:
+    def _divide_cluster(self, members: Members, level: int) -> list[Members]:
         """Return the parts of a cluster: the previous parts if it is unchanged, none if it does not fall apart."""
-        groups = self._graph.groups(members, self._previous.levels.get(level, {}))
-        whole = sum(map(len, groups.values())) == len(members)
-        if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._previous.unchanged:
+        groups = self._graph.group_members(members, self._previous.levels.get(level, {}))
+        covers_all = sum(map(len, groups.values())) == len(members)
+        if (
+            len(groups) > 1
+            and covers_all
+            and frozenset(self._graph.ids[member] for member in members) in self._previous.unchanged
+        ):
             return sorted(groups.values())
-        return _divide(self._graph, members, self._options, self._previous, level)
+        return _divide_members(self._graph, members, self._options, self._previous, level)
 
 
-def _partition(graph: _Graph, options: DetectionOptions, previous: PreviousDivision | None) -> tuple[list[Members], bool]:
+def _partition_graph(graph: _Graph, options: DetectionOptions, previous: PreviousDivision | None) -> tuple[list[Members], bool]:
     """Return clusters of the whole graph, every entity in one, and whether they were found from nothing."""
     if previous is not None and previous.base:
         starting = {index: previous.base[id] for index, id in enumerate(graph.ids) if id in previous.base}
         groups = held_groups(previous, graph.ids, range(len(graph.ids)), graph.edges, level=0)
-        found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
-        continued = _settled(graph, found, options)
+        partition_found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
+        continued = _settle_clusters(graph, partition_found, options)
         # A large graph has almost converged after one round. The rest would take many more rounds.
         rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else MAX_ROUNDS
-        afresh = _settled(graph, leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options)
-        reached, possible = (modularity(graph.edges, each, options.resolution) for each in (continued, afresh))
+        afresh = _settle_clusters(
+            graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options
+        )
+        reached, possible = (compute_modularity(graph.edges, clusters_, options.resolution) for clusters_ in (continued, afresh))
         if reached >= possible - _TOLERATED * abs(possible):
             return continued, False
-    return _settled(graph, leiden(graph.edges, seed=_SEED, resolution=options.resolution), options), True
+    return _settle_clusters(graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution), options), True
 
 
-def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) -> list[Members]:
+def _settle_clusters(graph: _Graph, clusters: list[Members], options: DetectionOptions) -> list[Members]:
     """Return clusters that cover every entity: small clusters join others, or are gathered by the contexts they share."""
     clustered = {member for cluster in clusters for member in cluster}
     clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
-    clusters = join_small_clusters(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
+    clusters = join_small_clusters(clusters, links=graph.link_weights, contexts=graph.contexts, min_size=options.min_size)
     pairs = link_small_clusters(clusters, contexts=graph.contexts, min_size=options.min_size)
-    groups = leiden(pairs, seed=_SEED, resolution=options.resolution)
+    groups = run_leiden(pairs, seed=_SEED, resolution=options.resolution)
     gathered = {index for group in groups for index in group}
     merged = [sorted(member for index in group for member in clusters[index]) for group in groups]
     return sorted(merged + [cluster for index, cluster in enumerate(clusters) if index not in gathered])
 
 
-def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> list[list[Members]]:
+def _coarsen_clusters(graph: _Graph, base: list[Members], options: DetectionOptions) -> list[list[Members]]:
     """Group clusters under roots: each alone, or, where many are connected, by Leiden over the graph of clusters.
 
     The resolution is halved until few enough are left, or one would hold most of the entities, which is no theme: the clusters
     that are linked most are the first to be joined.
     """
     cluster_of = {member: index for index, cluster in enumerate(base) for member in cluster}
-    links = graph.links(cluster_of)
+    links = graph.link_weights(cluster_of)
     if options.max_levels < 2 or len(links) <= options.max_roots:
         return [[cluster] for cluster in base]
     edges = [(a, b, weight) for a, row in links.items() for b, weight in row.items() if a < b]
-    inside = {index: math.fsum(weight for _, _, weight in graph.inside(base[index])) for index in links}
-    edges += hung(inside, len(base))
+    inside = {index: math.fsum(weight for _, _, weight in graph.edges_inside(base[index])) for index in links}
+    edges += hang_leaves(inside, len(base))
     edges.sort()
     groups: list[Members] = []
-    most = _LARGEST_SHARE * sum(len(base[index]) for index in links)
+    largest_size = _LARGEST_SHARE * sum(len(base[index]) for index in links)
     for halvings in range(1, _MAX_HALVINGS + 1):
-        found = leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
-        coarser = [kept for group in found if (kept := [index for index in group if index < len(base)])]
-        if max(sum(len(base[index]) for index in group) for group in coarser) > most:
+        coarse_groups = run_leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
+        coarser = [group_indexes for group in coarse_groups if (group_indexes := [index for index in group if index < len(base)])]
+        if max(sum(len(base[index]) for index in group) for group in coarser) > largest_size:
             break
         groups = coarser
         if len(groups) <= options.max_roots:
@@ -296,17 +313,19 @@ def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> l
     return [[base[index] for index in group] for group in sorted(groups)]
 
 
-def _divide(graph: _Graph, members: Members, options: DetectionOptions, previous: PreviousDivision, level: int) -> list[Members]:
+def _divide_members(
+    graph: _Graph, members: Members, options: DetectionOptions, previous: PreviousDivision, level: int
+) -> list[Members]:
     """Return the parts of a cluster; nothing if it does not fall apart.
 
     Most parts survive one member more or less only if the division starts from them.
     """
-    inside = graph.inside(members)
+    inside = graph.edges_inside(members)
     labels = previous.levels.get(level, {})
     starting = {member: labels[graph.ids[member]] for member in members if graph.ids[member] in labels}
     groups = held_groups(previous, graph.ids, members, inside, level=level) if starting else []
-    placed = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
-    alone = [member for member in members if member not in placed]
+    covered = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
+    alone = [member for member in members if member not in covered]
     touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
     contexts = [graph.contexts[number] for number in touched]
     seed = _seed_of(graph, members)
@@ -315,9 +334,9 @@ def _divide(graph: _Graph, members: Members, options: DetectionOptions, previous
         if starting:
             parts = leiden_of_groups(inside, groups, seed=seed, resolution=resolution, starting=starting)
         else:
-            parts = leiden(inside, seed=seed, resolution=resolution)
+            parts = run_leiden(inside, seed=seed, resolution=resolution)
         parts += [[member] for member in alone]
-        parts = join_small_clusters(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
+        parts = join_small_clusters(parts, links=graph.link_weights, contexts=contexts, min_size=options.min_size, force=True)
         if len(parts) > 1:
             return parts
     return []

@@ -56,9 +56,9 @@ class VisibleKnowledge:
     term_weights: Mapping[str, float] = field(default_factory=dict)
     """Inverse frequency of words, from a bounded sample of the facts."""
 
-    def position(self, support: Support) -> tuple[int, str, str]:
+    def sort_key(self, support: Support) -> tuple[int, str, str]:
         """Return the sort key of a passage."""
-        return self.positions.get(support.chunk_id, _UNKNOWN), *_key(support)
+        return self.positions.get(support.chunk_id, _UNKNOWN), *_key_of(support)
 
 
 async def read_visible(
@@ -79,8 +79,8 @@ async def read_visible(
     sample = _Sample()
     async for relationships in graph.all_relationships(tenant):
         for relationship in relationships:
-            seen = sorted({_key(support) for support in relationship.supports if supports_now(versions, support)})
-            if not seen:
+            passages_seen = sorted({_key_of(support) for support in relationship.supports if supports_now(versions, support)})
+            if not passages_seen:
                 continue
             edges.append(
                 Edge(
@@ -88,33 +88,37 @@ async def read_visible(
                     relationship.source_id,
                     relationship.target_id,
                     relationship.relation,
-                    len(seen),
-                    _digest([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
+                    len(passages_seen),
+                    _digest_parts([relationship.id, relationship.relation, *("\x1e".join(key) for key in passages_seen)]),
                 )
             )
-            sample.add(relationship.fact)
+            sample.add_fact(relationship.fact)
     linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
     called: dict[str, tuple[bool, str, str]] = {}
     async for namings in graph.all_names(tenant):
-        for each in namings:
-            if is_visible(versions, each.document_id, each.version) and (each.entity_id in mentions or each.entity_id in linked):
-                name = (*name_order(each.name, each.entity_name), each.entity_type)
-                called[each.entity_id] = min(name, called.get(each.entity_id, name))
+        for naming in namings:
+            if is_visible(versions, naming.document_id, naming.version) and (
+                naming.entity_id in mentions or naming.entity_id in linked
+            ):
+                name = (*name_order(naming.name, naming.entity_name), naming.entity_type)
+                called[naming.entity_id] = min(name, called.get(naming.entity_id, name))
 
-    def complete() -> VisibleKnowledge:
+    def complete_knowledge() -> VisibleKnowledge:
         names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
         knowledge = VisibleKnowledge(
             entities=names,
             edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
             positions={chunk: position for position, chunk in enumerate(order)},
-            term_weights=inverse_frequency(content_forms(fact) for fact in sample.facts()),
+            term_weights=inverse_frequency(content_forms(fact) for fact in sample.list_facts()),
         )
         ordered = {
-            entity: tuple(sorted(held, key=knowledge.position)) for entity, held in sorted(mentions.items()) if entity in names
+            entity: tuple(sorted(supports, key=knowledge.sort_key))
+            for entity, supports in sorted(mentions.items())
+            if entity in names
         }
         return replace(knowledge, mentions=ordered)
 
-    return await asyncio.to_thread(complete)
+    return await asyncio.to_thread(complete_knowledge)
 
 
 class _Sample:
@@ -123,15 +127,15 @@ class _Sample:
     def __init__(self) -> None:
         self._facts: dict[bytes, str] = {}
 
-    def add(self, fact: str) -> None:
-        self._facts[_digest([fact])] = fact
+    def add_fact(self, fact: str) -> None:
+        self._facts[_digest_parts([fact])] = fact
         if len(self._facts) >= 2 * _SAMPLED_FACTS:
-            self._facts = dict(self._first())
+            self._facts = dict(self._select_first())
 
-    def facts(self) -> list[str]:
-        return [fact for _, fact in self._first()]
+    def list_facts(self) -> list[str]:
+        return [fact for _, fact in self._select_first()]
 
-    def _first(self) -> list[tuple[bytes, str]]:
+    def _select_first(self) -> list[tuple[bytes, str]]:
         return sorted(self._facts.items())[:_SAMPLED_FACTS]
 
 
@@ -148,16 +152,16 @@ def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
             low, high = sorted((edge.source_id, edge.target_id))
             passages[low, high] += edge.passages
 
-    def prominence(entity: str) -> float:
+    def prominence_of(entity: str) -> float:
         return 1 + math.log(max(1, len(knowledge.mentions.get(entity, ()))))
 
     return [
-        WeightedEdge(low, high, math.log1p(count) / math.sqrt(prominence(low) * prominence(high)))
+        WeightedEdge(low, high, math.log1p(count) / math.sqrt(prominence_of(low) * prominence_of(high)))
         for (low, high), count in sorted(passages.items())
     ]
 
 
-def contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
+def list_contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
     """Return which entities share a passage and, weaker, a document."""
     by_chunk: dict[str, list[str]] = defaultdict(list)
     by_document: dict[str, set[str]] = defaultdict(set)
@@ -173,27 +177,27 @@ def contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
 def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
     """Return 64 hex digits that change with anything that detection depends on."""
     hasher = hashlib.sha256(repr((METHOD, options)).encode())
-    for entity, named in sorted(knowledge.entities.items()):
-        passages = ("\x1e".join(_key(support)) for support in knowledge.mentions.get(entity, ()))
-        hasher.update(_digest([entity, named.name, named.type, *passages]))
+    for entity, entity_name in sorted(knowledge.entities.items()):
+        passages = ("\x1e".join(_key_of(support)) for support in knowledge.mentions.get(entity, ()))
+        hasher.update(_digest_parts([entity, entity_name.name, entity_name.type, *passages]))
     for digest in sorted(edge.digest for edge in knowledge.edges):
         hasher.update(digest)
     return hasher.hexdigest()
 
 
-def fingerprint(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
+def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
     """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind these.
 
     Without relationships, the passages that mention the members count.
     """
     chosen = sorted(members)
     parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]
-    hasher = hashlib.sha256(_digest(parts))
+    hasher = hashlib.sha256(_digest_parts(parts))
     for digest in sorted(edge.digest for edge in inside):
         hasher.update(digest)
     if not inside:
-        keys = (key for entity in chosen for key in map(_key, knowledge.mentions.get(entity, ())))
-        hasher.update(_digest("\x1e".join(key) for key in keys))
+        keys = (key for entity in chosen for key in map(_key_of, knowledge.mentions.get(entity, ())))
+        hasher.update(_digest_parts("\x1e".join(key) for key in keys))
     return hasher.hexdigest()
 
 
@@ -201,10 +205,10 @@ def _takes_part(name: str, type: str) -> bool:
     return type not in EXCLUDED_TYPES and any(character.isalpha() for character in name)
 
 
-def _key(support: Support) -> tuple[str, str]:
+def _key_of(support: Support) -> tuple[str, str]:
     """Return a stable key: a chunk's id derives from its text, so an unchanged passage keeps its summaries."""
     return support.document_id, support.chunk_id
 
 
-def _digest(parts: Iterable[str]) -> bytes:
+def _digest_parts(parts: Iterable[str]) -> bytes:
     return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()

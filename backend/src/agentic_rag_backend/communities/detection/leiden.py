@@ -21,7 +21,7 @@ each, and a round takes seconds."""
 _LEAST_WEIGHT = 1e-9
 
 
-def leiden(
+def run_leiden(
     edges: Edges,
     *,
     seed: int,
@@ -32,20 +32,20 @@ def leiden(
     """Return the clusters of the nodes that have edges, each sorted, in order; nodes without are absent."""
     if not edges:
         return []
-    named = [(str(a), str(b), weight) for a, b, weight in edges]
+    named_edges = [(str(a), str(b), weight) for a, b, weight in edges]
     nodes = sorted({node for a, b, _ in edges for node in (a, b)})
     assignment = None
     if starting is not None:
         # a node that is new starts alone, under a label that no other has
         fresh = 1 + max(starting.values(), default=0)
-        assignment = _connected({node: starting.get(node, fresh + node) for node in nodes}, nodes, edges)
+        assignment = _divide_by_connection({node: starting.get(node, fresh + node) for node in nodes}, nodes, edges)
     quality = -math.inf
     for _ in range(rounds):
         begin = None if assignment is None else {str(node): label for node, label in assignment.items()}
-        reached, found = graspologic_native.leiden(
-            named, starting_communities=begin, resolution=resolution, iterations=_ITERATIONS, seed=seed, trials=1
+        reached, node_clusters = graspologic_native.leiden(
+            named_edges, starting_communities=begin, resolution=resolution, iterations=_ITERATIONS, seed=seed, trials=1
         )
-        moved = _relabel({node: found[str(node)] for node in nodes}, nodes)
+        moved = _relabel_clusters({node: node_clusters[str(node)] for node in nodes}, nodes)
         if moved == assignment:
             break
         assignment = moved
@@ -65,30 +65,32 @@ def leiden_of_groups(
 
     A group is one node: its cost is the number of edges around it. Members without edges stay with their group.
     """
-    held = {group[0]: group for group in groups}
-    first = {member: name for name, group in held.items() for member in group}
+    group_by_name = {group[0]: group for group in groups}
+    representative = {member: name for name, group in group_by_name.items() for member in group}
     around: dict[tuple[int, int], float] = defaultdict(float)
     inside: dict[int, float] = defaultdict(float)
     for a, b, weight in edges:
-        one, other = first.get(a, a), first.get(b, b)
-        if one == other:
-            inside[one] += weight
+        source, target = representative.get(a, a), representative.get(b, b)
+        if source == target:
+            inside[source] += weight
         else:
-            around[min(one, other), max(one, other)] += weight
+            around[min(source, target), max(source, target)] += weight
     contracted = [(a, b, weight) for (a, b), weight in around.items()]
-    leaves = 1 + max((max(a, b) for a, b, _ in edges), default=0) + max(first, default=0)
+    leaves = 1 + max((max(a, b) for a, b, _ in edges), default=0) + max(representative, default=0)
     linked = {node for pair in around for node in pair}
     labels = {node: starting[node] for node in linked if node in starting}
     labels |= {leaves + node: labels[node] for node in inside if node in labels}
-    contracted += hung({node: weight for node, weight in inside.items() if node in linked}, leaves)
-    clusters = leiden(sorted(contracted), seed=seed, resolution=resolution, starting=labels)
-    clusters = [[member for node in cluster if node < leaves for member in held.get(node, [node])] for cluster in clusters]
-    placed = {member for cluster in clusters for member in cluster}
-    clusters += [group for group in held.values() if group[0] not in placed]
+    contracted += hang_leaves({node: weight for node, weight in inside.items() if node in linked}, leaves)
+    clusters = run_leiden(sorted(contracted), seed=seed, resolution=resolution, starting=labels)
+    clusters = [
+        [member for node in cluster if node < leaves for member in group_by_name.get(node, [node])] for cluster in clusters
+    ]
+    covered = {member for cluster in clusters for member in cluster}
+    clusters += [group for group in group_by_name.values() if group[0] not in covered]
     return sorted(sorted(cluster) for cluster in clusters if cluster)
 
 
-def hung(inside: Mapping[int, float], leaves: int) -> list[tuple[int, int, float]]:
+def hang_leaves(inside: Mapping[int, float], leaves: int) -> list[tuple[int, int, float]]:
     """Return edges that stand for the weight inside groups that are nodes, each to a node of its own, ``leaves`` + its number.
 
     Leiden has no loops; such a node always stays with its group.
@@ -96,7 +98,7 @@ def hung(inside: Mapping[int, float], leaves: int) -> list[tuple[int, int, float
     return [(node, leaves + node, weight or _LEAST_WEIGHT) for node, weight in inside.items()]
 
 
-def modularity(edges: Edges, clusters: Iterable[Members], resolution: float) -> float:
+def compute_modularity(edges: Edges, clusters: Iterable[Members], resolution: float) -> float:
     """Return the modularity of clusters of the nodes that have edges; 0 without edges."""
     if not edges:
         return 0.0
@@ -107,32 +109,32 @@ def modularity(edges: Edges, clusters: Iterable[Members], resolution: float) -> 
     )
 
 
-def _connected(assignment: Mapping[int, int], nodes: Sequence[int], edges: Edges) -> dict[int, int]:
+def _divide_by_connection(assignment: Mapping[int, int], nodes: Sequence[int], edges: Edges) -> dict[int, int]:
     """Divide clusters into parts that hang together by edges: the engine panics on others, such as a deletion leaves."""
     label = {node: node for node in nodes}
-    for part in connected((a, b) for a, b, _ in edges if assignment[a] == assignment[b]):
+    for part in group_by_connection((a, b) for a, b, _ in edges if assignment[a] == assignment[b]):
         label.update(dict.fromkeys(part, part[0]))
-    return _relabel(label, nodes)
+    return _relabel_clusters(label, nodes)
 
 
-def connected(pairs: Iterable[tuple[int, int]]) -> list[Members]:
+def group_by_connection(pairs: Iterable[tuple[int, int]]) -> list[Members]:
     """Return the nodes of ``pairs`` in the groups that hang together by them, all sorted."""
     above: dict[int, int] = {}
 
-    def top(node: int) -> int:
+    def find_top(node: int) -> int:
         while above.setdefault(node, node) != node:
             above[node] = node = above[above[node]]
         return node
 
     for a, b in pairs:
-        above[top(b)] = top(a)
+        above[find_top(b)] = find_top(a)
     parts: dict[int, Members] = defaultdict(list)
     for node in sorted(above):
-        parts[top(node)].append(node)
+        parts[find_top(node)].append(node)
     return sorted(parts.values())
 
 
-def _relabel(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:
+def _relabel_clusters(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:
     """Number clusters by first appearance, so that equal partitions are equal values."""
     numbers: dict[int, int] = {}
     return {node: numbers.setdefault(assignment[node], len(numbers)) for node in nodes}

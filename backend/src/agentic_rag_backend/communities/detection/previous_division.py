@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.communities.detection.leiden import Edges, Members, connected
+from agentic_rag_backend.communities.detection.leiden import Edges, Members, group_by_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +35,30 @@ def held_groups(
     """
     clusters = previous.base if level == 0 else previous.levels.get(level, {})
     label = {member: clusters[ids[member]] for member in members if ids[member] in clusters}
-    left = set(label)
-    found: list[Members] = []
+    members_left = set(label)
+    groups_found: list[Members] = []
     smallest: dict[int, tuple[int, int]] = {}
-    for deeper in sorted(each for each in previous.levels if each >= level):
+    for deeper in sorted(level_ for level_ in previous.levels if level_ >= level):
         numbers = previous.levels[deeper]
         groups: defaultdict[int, Members] = defaultdict(list)
-        for member in sorted(left):
+        for member in sorted(members_left):
             if ids[member] in numbers:
                 groups[numbers[ids[member]]].append(member)
                 smallest[member] = deeper, numbers[ids[member]]
         for group in groups.values():
             # a root that only groups clusters holds nothing together
-            if len({label[each] for each in group}) == 1 and frozenset(ids[each] for each in group) in previous.unchanged:
-                found.append(group)
-                left.difference_update(group)
-    found += _hanging_together(edges, {member: smallest[member] for member in left if member in smallest})
-    astray = _astray(edges, label)
-    return [kept for group in found if (kept := [each for each in group if each not in astray])]
+            if len({label[member] for member in group}) == 1 and frozenset(ids[member] for member in group) in previous.unchanged:
+                groups_found.append(group)
+                members_left.difference_update(group)
+    groups_found += _hanging_together(edges, {member: smallest[member] for member in members_left if member in smallest})
+    astray = _find_astray(edges, label)
+    return [members_kept for group in groups_found if (members_kept := [member for member in group if member not in astray])]
 
 
 def _hanging_together(edges: Edges, label: Mapping[int, tuple[int, int]]) -> list[Members]:
     """Return the connected parts of groups; a node without edges joins the largest part of its group."""
     parts: defaultdict[tuple[int, int], list[Members]] = defaultdict(list)
-    for part in connected((a, b) for a, b, _ in edges if a in label and b in label and label[a] == label[b]):
+    for part in group_by_connection((a, b) for a, b, _ in edges if a in label and b in label and label[a] == label[b]):
         parts[label[part[0]]].append(part)
     linked = {node for a, b, _ in edges for node in (a, b)}
     for node in sorted(label.keys() - linked):
@@ -70,7 +70,7 @@ def _hanging_together(edges: Edges, label: Mapping[int, tuple[int, int]]) -> lis
     return [sorted(part) for of in parts.values() for part in of]
 
 
-def _astray(edges: Edges, label: Mapping[int, int]) -> set[int]:
+def _find_astray(edges: Edges, label: Mapping[int, int]) -> set[int]:
     """Return the nodes that are linked more with one other cluster than with their own."""
     weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for a, b, weight in edges:

@@ -50,9 +50,9 @@ def join_small_clusters(
     shared = _shared_contexts(contexts, cluster_of, homes, clusters)
     merged = {index: list(cluster) for index, cluster in homes.items()}
     for index in small - homes.keys():
-        home = _heaviest(linked[index], homes, clusters)
+        home = _select_heaviest(linked[index], homes, clusters)
         if home is None:
-            home = _heaviest(shared[index], homes, clusters)
+            home = _select_heaviest(shared[index], homes, clusters)
         if home is None and force:
             home = largest
         merged.setdefault(index if home is None else home, []).extend(clusters[index])
@@ -68,9 +68,9 @@ def link_small_clusters(
     for weight, members in contexts:
         present = sorted({small[member] for member in members if member in small})
         reach = len(present) if len(present) <= _MAX_PAIRED else 2
-        for at, first in enumerate(present):
-            for second in present[at + 1 : at + reach]:
-                weights[first, second] += weight
+        for at, cluster_id in enumerate(present):
+            for other_cluster in present[at + 1 : at + reach]:
+                weights[cluster_id, other_cluster] += weight
     return [(a, b, float(weight)) for (a, b), weight in sorted(weights.items())]
 
 
@@ -93,7 +93,7 @@ def _shared_contexts(
     return shared
 
 
-def _heaviest(weights: Mapping[int, float], candidates: Mapping[int, object], clusters: Sequence[list[int]]) -> int | None:
+def _select_heaviest(weights: Mapping[int, float], candidates: Mapping[int, object], clusters: Sequence[list[int]]) -> int | None:
     """Return the candidate of the largest weight; of equals, the cluster whose first member comes first."""
     possible = [index for index in weights if index in candidates]
     return max(possible, key=lambda index: (weights[index], -clusters[index][0]), default=None)

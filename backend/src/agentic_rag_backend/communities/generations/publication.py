@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.detection.plan import PlannedCommunity
+from agentic_rag_backend.communities.detection.community_plan import PlannedCommunity
 from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
@@ -75,50 +75,54 @@ class Publisher:
     ) -> int:
         """Return the generation that is now current. A failure before the flip leaves the old generation and nothing new."""
         planned = draft.planned
-        searchable = [each for each in planned if len(each.members) >= MIN_SEARCHABLE]
+        searchable = [community for community in planned if len(community.members) >= MIN_SEARCHABLE]
         generation = await self._communities.next_generation(tenant)
-        written: list[str] = []
+        point_ids: list[str] = []
         try:
-            await self._graph.write_communities(tenant, generation, [each.community(generation) for each in planned])
-            kept = await self._kept_vectors(tenant, draft, previous)
+            await self._graph.write_communities(
+                tenant, generation, [community.make_community(generation) for community in planned]
+            )
+            kept_vectors = await self._kept_vectors(tenant, draft, previous)
             for start in range(0, len(searchable), _BATCH):
                 await report("embed", start, len(searchable))
                 batch = searchable[start : start + _BATCH]
-                points = await self._points(batch, draft.summaries, kept, generation)
-                written += [point.id for point in points]
+                points = await self._make_points(batch, draft.summaries, kept_vectors, generation)
+                point_ids += [point.id for point in points]
                 await self._vectors.upsert(tenant, Collection.NODES, points)
             await report("publish", len(searchable), len(searchable))
             await self._vectors.flush()
             await self._communities.publish(tenant, generation, built_from=draft.built_from, details=draft.details)
         except BaseException:
-            await asyncio.shield(self._withdraw(tenant, generation, written))
+            await asyncio.shield(self._withdraw_generation(tenant, generation, point_ids))
             raise
-        await self._retire(tenant, generation, [each.fingerprint for each in planned])
+        await self._retire_later(tenant, generation, [community.fingerprint for community in planned])
         return generation
 
     async def _kept_vectors(self, tenant: TenantId, draft: GenerationDraft, previous: GenerationPointer) -> dict[str, Vector]:
         """Return the vectors of communities with the same embedded text as in the current generation."""
         if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
             return {}
-        old = {each.fingerprint: each.id for each in await self._graph.communities(tenant, previous.generation)}
-        same = {
-            each.id: old[each.fingerprint] for each in draft.planned if each.fingerprint in old and each.id not in draft.rewritten
+        old = {community.fingerprint: community.id for community in await self._graph.communities(tenant, previous.generation)}
+        unchanged_points = {
+            community.id: old[community.fingerprint]
+            for community in draft.planned
+            if community.fingerprint in old and community.id not in draft.rewritten
         }
-        points = {community_point_id(before, previous.generation): id for id, before in same.items()}
-        found = await self._vectors.vectors(tenant, Collection.NODES, list(points))
-        return {points[point]: vector for point, vector in found.items()}
+        points = {community_point_id(before, previous.generation): id for id, before in unchanged_points.items()}
+        vectors = await self._vectors.vectors(tenant, Collection.NODES, list(points))
+        return {points[point]: vector for point, vector in vectors.items()}
 
-    async def _points(
+    async def _make_points(
         self,
         batch: Sequence[PlannedCommunity],
         summaries: Mapping[str, CommunitySummary],
-        kept: Mapping[str, Vector],
+        kept_vectors: Mapping[str, Vector],
         generation: int,
     ) -> list[VectorPoint]:
-        texts = {each.id: searchable_text(summaries[each.fingerprint]) for each in batch}
-        brief = {each.id: embedded_text(summaries[each.fingerprint]) for each in batch}
-        fresh = [id for id in texts if id not in kept]
-        vectors = dict(kept)
+        texts = {community.id: searchable_text(summaries[community.fingerprint]) for community in batch}
+        brief = {community.id: embedded_text(summaries[community.fingerprint]) for community in batch}
+        fresh = [id for id in texts if id not in kept_vectors]
+        vectors = dict(kept_vectors)
         if fresh:
             embedded = await self._embedder.embed([brief[id] for id in fresh])
             vectors |= dict(zip(fresh, embedded, strict=True))
@@ -133,7 +137,7 @@ class Publisher:
             for id, text in texts.items()
         ]
 
-    async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+    async def _withdraw_generation(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
         """Remove the data of a generation that did not become current; the next rebuild removes the rest."""
         try:
             if (await self._communities.pointer(tenant)).generation == generation:
@@ -144,14 +148,14 @@ class Publisher:
         except AgenticRagError as error:
             _log.warning("community_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
 
-    async def _retire(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
+    async def _retire_later(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
         await asyncio.sleep(self._retire_after_s)
         await self._drop_older(tenant, generation, fingerprints)
 
-    async def tidy(self, tenant: TenantId, generation: int) -> None:
+    async def remove_leftovers(self, tenant: TenantId, generation: int) -> None:
         """Remove leftovers of a rebuild that was killed after its generation had become current, long before this."""
-        held = await self._graph.communities(tenant, generation)
-        await self._drop_older(tenant, generation, [each.fingerprint for each in held])
+        communities = await self._graph.communities(tenant, generation)
+        await self._drop_older(tenant, generation, [community.fingerprint for community in communities])
 
     async def _drop_older(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
         await self._vectors.delete_generations(tenant, below=generation)
@@ -164,8 +168,8 @@ def embedded_text(summary: CommunitySummary) -> str:
     prose = " ".join(sentence.text for sentence in split_sentences(summary.summary)[:_EMBEDDED_SENTENCES])
     if len(prose) > _EMBEDDED_CHARACTERS:
         prose = prose[:_EMBEDDED_CHARACTERS].rpartition(" ")[0]
-    named = ", ".join(label.text for label in summary.names) if summary.title is not None else ""
-    return f"{named}{'. ' if named else ''}{summary.name}. {', '.join(summary.keyword_texts)}. {prose}"
+    names_text = ", ".join(label.text for label in summary.names) if summary.title is not None else ""
+    return f"{names_text}{'. ' if names_text else ''}{summary.name}. {', '.join(summary.keyword_texts)}. {prose}"
 
 
 def searchable_text(summary: CommunitySummary) -> str:

@@ -23,46 +23,50 @@ class Restorer:
     vectors: VectorStore
     embedder: Embedder
 
-    async def missing(self, tenant: TenantId, held: Sequence[Community]) -> list[Community]:
-        """Return the searchable communities of ``held``, of one generation, that have no point."""
-        found: list[Community] = []
-        for first in range(0, len(held), _BATCH):
-            batch = [each for each in held[first : first + _BATCH] if len(each.entity_ids) >= MIN_SEARCHABLE]
-            points = {community_point_id(each.id, each.generation): each for each in batch}
+    async def list_missing_communities(self, tenant: TenantId, communities: Sequence[Community]) -> list[Community]:
+        """Return the searchable communities of ``communities``, of one generation, that have no point."""
+        lacking: list[Community] = []
+        for start in range(0, len(communities), _BATCH):
+            batch = [
+                community for community in communities[start : start + _BATCH] if len(community.entity_ids) >= MIN_SEARCHABLE
+            ]
+            points = {community_point_id(community.id, community.generation): community for community in batch}
             pages = self.vectors.points(tenant, Collection.NODES, ids=list(points))
             there = {point.id async for page in pages for point in page}
-            found += [each for id, each in points.items() if id not in there]
-        return found
+            lacking += [community for id, community in points.items() if id not in there]
+        return lacking
 
     async def restore(
         self,
         tenant: TenantId,
-        missing: Sequence[Community],
+        communities: Sequence[Community],
         summaries_by_fingerprint: Mapping[str, CommunitySummary] | None = None,
     ) -> list[str]:
-        """Write the points of ``missing`` and return their ids. Communities without a summary are left out.
+        """Write the points of ``communities`` and return their ids. Communities without a summary are left out.
 
         Args:
             summaries_by_fingerprint: the summaries to write; None: the recorded ones.
         """
-        written: list[str] = []
-        for first in range(0, len(missing), _BATCH):
-            batch = missing[first : first + _BATCH]
-            summaries = summaries_by_fingerprint or await self.communities.summaries(tenant, [each.fingerprint for each in batch])
-            summarised = [each for each in batch if each.fingerprint in summaries]
+        point_ids: list[str] = []
+        for start in range(0, len(communities), _BATCH):
+            batch = communities[start : start + _BATCH]
+            summaries = summaries_by_fingerprint or await self.communities.summaries(
+                tenant, [community.fingerprint for community in batch]
+            )
+            summarised = [community for community in batch if community.fingerprint in summaries]
             if not summarised:
                 continue
-            dense = await self.embedder.embed([embedded_text(summaries[each.fingerprint]) for each in summarised])
+            dense = await self.embedder.embed([embedded_text(summaries[community.fingerprint]) for community in summarised])
             points = [
                 VectorPoint(
-                    id=community_point_id(each.id, each.generation),
+                    id=community_point_id(community.id, community.generation),
                     kind=NodeKind.COMMUNITY,
                     dense=vector,
-                    text=searchable_text(summaries[each.fingerprint]),
-                    generation=each.generation,
+                    text=searchable_text(summaries[community.fingerprint]),
+                    generation=community.generation,
                 )
-                for each, vector in zip(summarised, dense, strict=True)
+                for community, vector in zip(summarised, dense, strict=True)
             ]
             await self.vectors.upsert(tenant, Collection.NODES, points)
-            written += [point.id for point in points]
-        return written
+            point_ids += [point.id for point in points]
+        return point_ids

@@ -29,7 +29,7 @@ class CommunityScrubber:
 
     async def resting_on(self, tenant: TenantId, document_id: str) -> int:
         """Return of how many communities the summaries rest on passages of a document."""
-        return len({each.fingerprint for each in await self._resting_on(tenant, document_id)})
+        return len({community.fingerprint for community in await self._resting_on(tenant, document_id)})
 
     async def scrub(self, tenant: TenantId, document_id: str) -> None:
         """Remove the statements that rest on a document whose passages are not visible any more. Repeatable.
@@ -37,34 +37,38 @@ class CommunityScrubber:
         A concurrent rebuild that had read them may record them again; its generation is stale from the start.
         """
         # Readers see the summary written last.
-        held = {each.fingerprint: each for each in await self._resting_on(tenant, document_id)}
-        if not held:
+        affected = {community.fingerprint: community for community in await self._resting_on(tenant, document_id)}
+        if not affected:
             return
         communities = self.restorer.communities
         generation = (await communities.pointer(tenant)).generation
         current = await self.graph.communities(tenant, generation) if generation else []
-        visible = await passages_behind(self.documents, tenant, held.values())
-        left = [_without(visible_summary(each, visible), document_id) for each in held.values()]
+        visible = await passages_behind(self.documents, tenant, affected.values())
+        scrubbed_summaries = [_without_document(visible_summary(summary, visible), document_id) for summary in affected.values()]
         # Points before records: after an interruption, the records identify the remaining work.
-        searched = [each for each in current if each.fingerprint in held and len(each.entity_ids) >= MIN_SEARCHABLE]
-        await self.restorer.restore(tenant, searched, {each.fingerprint: each for each in left})
-        await communities.replace_summaries(tenant, left)
+        searched = [
+            community
+            for community in current
+            if community.fingerprint in affected and len(community.entity_ids) >= MIN_SEARCHABLE
+        ]
+        await self.restorer.restore(tenant, searched, {summary.fingerprint: summary for summary in scrubbed_summaries})
+        await communities.replace_summaries(tenant, scrubbed_summaries)
 
     async def _resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
         return await self.restorer.communities.summaries_resting_on(tenant, document_id)
 
 
-def _without(summary: CommunitySummary, document_id: str) -> CommunitySummary:
+def _without_document(summary: CommunitySummary, document_id: str) -> CommunitySummary:
     """Return the visible part of a summary, without the document's passages among its sources."""
 
-    def kept(label: Label) -> Label:
-        return replace(label, sources=tuple(each for each in label.sources if each.document_id != document_id))
+    def keep_sources(label: Label) -> Label:
+        return replace(label, sources=tuple(source for source in label.sources if source.document_id != document_id))
 
     return replace(
         summary,
         prompt_version=LEFT,
-        title=None if summary.title is None else kept(summary.title),
-        names=tuple(map(kept, summary.names)),
-        keywords=tuple(map(kept, summary.keywords)),
+        title=None if summary.title is None else keep_sources(summary.title),
+        names=tuple(map(keep_sources, summary.names)),
+        keywords=tuple(map(keep_sources, summary.keywords)),
         sources=summary.sources if summary.summary else (),
     )

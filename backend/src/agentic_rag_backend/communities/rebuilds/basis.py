@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions
 from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 
-def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, writers: Sequence[tuple[str, str]]) -> str:
+def compute_basis(revision: str, options: RebuildOptions, detection: DetectionOptions, writers: Sequence[tuple[str, str]]) -> str:
     """Return 64 hex digits that change with every input of a generation except the visible versions of documents.
 
     The pointer compares those versions; it is stale after one of them has changed.
@@ -47,7 +47,7 @@ class UpToDateCheck:
     reader: CommunityReader
     restorer: Restorer
 
-    async def holds(self, tenant: TenantId, pointer: GenerationPointer, built_from: str) -> bool:
+    async def is_up_to_date(self, tenant: TenantId, pointer: GenerationPointer, built_from: str) -> bool:
         """Return whether nothing has changed, every summary was written as asked, and the stores hold all of it."""
         if not built_from or pointer.details.get("basis") != built_from:
             return False
@@ -56,4 +56,4 @@ class UpToDateCheck:
         again, communities = await self.reader.read(tenant)
         if again.generation != pointer.generation or pointer.details.get("communities") != len(communities):
             return False
-        return not await self.restorer.missing(tenant, communities)
+        return not await self.restorer.list_missing_communities(tenant, communities)

@@ -10,27 +10,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect
-from agentic_rag_backend.communities.detection.knowledge import (
-    VisibleKnowledge,
-    contexts,
-    graph_digest,
-    read_visible,
-    weighted_edges,
-)
-from agentic_rag_backend.communities.detection.plan import (
+from agentic_rag_backend.communities.detection.community_plan import (
     PlannedCommunity,
     plan_communities,
     previous_detection,
     previous_division,
 )
+from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
+from agentic_rag_backend.communities.detection.knowledge import (
+    VisibleKnowledge,
+    graph_digest,
+    list_contexts,
+    read_visible,
+    weighted_edges,
+)
 from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, GenerationDraft, Publisher
-from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, basis, divided_under
-from agentic_rag_backend.communities.rebuilds.changes import COUNTED
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, compute_basis, divided_under
+from agentic_rag_backend.communities.rebuilds.graph_changes import COUNTED
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.summaries.evidence_gatherer import EvidenceGatherer
-from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_recorded
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_summaries
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
@@ -98,14 +98,14 @@ class Rebuilder:
         """
         tally = _TimedTally()
         if options.mode == "incremental" and not options.dry_run:
-            unchanged = await self._unchanged(tenant, options, report)
+            unchanged = await self._reuse_generation(tenant, options, report)
             if unchanged is not None:
                 return unchanged
-        reading = await self._read(tenant, options, report, tally)
+        reading = await self._read_graph(tenant, options, report, tally)
         if options.dry_run:
-            return await self._estimate(tenant, options, reading, report)
-        summaries = await self._summarise(tenant, options, reading, report, tally)
-        details = self._details(options, reading, tally, summaries)
+            return await self._estimate_cost(tenant, options, reading, report)
+        summaries = await self._summarise_communities(tenant, options, reading, report, tally)
+        details = self._make_details(options, reading, tally, summaries)
         if details["written_under"] != reading.pointer.details.get("written_under"):
             # readers show the summary written last: save reused summaries again
             await self._catalogue.communities.save_summaries(tenant, list(summaries.values()))
@@ -118,17 +118,19 @@ class Rebuilder:
         )
         started = time.perf_counter()
         generation = await self._publisher.publish(tenant, draft, previous=reading.pointer, report=report)
-        tally.stages_ms["publish"] = _since(started)
+        tally.stages_ms["publish"] = _elapsed_ms(started)
         return {"generation": generation, **public_details(draft.details), "stages_ms": tally.stages_ms}
 
-    async def _unchanged(self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress) -> dict[str, Any] | None:
+    async def _reuse_generation(
+        self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress
+    ) -> dict[str, Any] | None:
         """Return the result of a rebuild with no work, or None if there may be work."""
         await report("compare", 0, 1)
         started = time.perf_counter()
         pointer = await self._catalogue.communities.pointer(tenant)
-        if not await self._up_to_date.holds(tenant, pointer, await self._basis(tenant, options)):
+        if not await self._up_to_date.is_up_to_date(tenant, pointer, await self._compute_basis(tenant, options)):
             return None
-        await self._publisher.tidy(tenant, pointer.generation)
+        await self._publisher.remove_leftovers(tenant, pointer.generation)
         await report("compare", 1, 1)
         nothing = {"mode": "incremental", "summaries_written": 0, **calls_and_tokens(Usage())}
         return {
@@ -137,99 +139,112 @@ class Rebuilder:
             **nothing,
             "summaries_reused": pointer.details["communities"],
             "unchanged": True,
-            "stages_ms": {"compare": _since(started)},
+            "stages_ms": {"compare": _elapsed_ms(started)},
         }
 
-    async def _basis(self, tenant: TenantId, options: RebuildOptions) -> str:
+    async def _compute_basis(self, tenant: TenantId, options: RebuildOptions) -> str:
         revision = await self._graph.revision(tenant)
-        return basis(revision, options, options.detection(self._detection), self._summariser.keys)
+        return compute_basis(revision, options, options.override_detection(self._detection), self._summariser.keys)
 
-    async def _read(
+    async def _read_graph(
         self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress, tally: _TimedTally
     ) -> _GraphReading:
         await report("read", 0, 1)
         started = time.perf_counter()
         # read first: a later change makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
-        built_from = await self._basis(tenant, options)
+        built_from = await self._compute_basis(tenant, options)
         relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
         order = await self._catalogue.documents.visible_chunks_in_order(tenant)
         knowledge = await read_visible(self._graph, tenant, versions, order)
-        tally.stages_ms["read"] = _since(started)
+        tally.stages_ms["read"] = _elapsed_ms(started)
         await report("detect", 0, 1)
         started = time.perf_counter()
-        found = await asyncio.to_thread(
-            _detected,
+        detected = await asyncio.to_thread(
+            _detect_communities,
             knowledge,
-            options.detection(self._detection),
+            options.override_detection(self._detection),
             previous=previous,
             details=pointer.details,
             incremental=options.mode == "incremental",
         )
-        planned = await asyncio.to_thread(plan_communities, tenant, found.detection, knowledge, previous)
-        tally.stages_ms["detect"] = _since(started)
+        planned = await asyncio.to_thread(plan_communities, tenant, detected.detection, knowledge, previous)
+        tally.stages_ms["detect"] = _elapsed_ms(started)
         return _GraphReading(
             state_version=state_version,
             pointer=pointer,
             versions=versions,
             knowledge=knowledge,
-            edges=found.edges,
+            edges=detected.edges,
             planned=planned,
-            modularity=found.detection.modularity,
-            digest=found.digest,
+            modularity=detected.detection.modularity,
+            digest=detected.digest,
             basis=built_from,
             relationships=relationships,
-            afresh=found.detection.afresh,
+            afresh=detected.detection.afresh,
         )
 
-    async def _summarise(
+    async def _summarise_communities(
         self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading, report: RebuildProgress, tally: _TimedTally
     ) -> dict[str, CommunitySummary]:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
-        summaries = await self._cached(tenant, options, reading)
-        missing = [each for each in reading.planned if each.fingerprint not in summaries]
-        tally.reused = len(reading.planned) - len(missing)
-        gatherer = self._gatherer(tenant, reading)
-        done = 0
-        for batch in _deepest_first(missing):
-            progress = partial(report, SUMMARISE, done, len(missing))
+        summaries = await self._read_summaries(tenant, options, reading)
+        lacking = [
+            community_evidence for community_evidence in reading.planned if community_evidence.fingerprint not in summaries
+        ]
+        tally.reused = len(reading.planned) - len(lacking)
+        gatherer = self._make_gatherer(tenant, reading)
+        count_done = 0
+        for batch in _deepest_first(lacking):
+            progress = partial(report, SUMMARISE, count_done, len(lacking))
             await progress()
-            evidence = await gatherer.gather(batch, _children(reading.planned, batch, summaries))
+            evidence = await gatherer.gather_evidence(batch, _group_children(reading.planned, batch, summaries))
             writers = [
-                partial(self._summariser.write, each, reading.knowledge.term_weights, by_model=self._by_model(options, planned))
-                for planned, each in zip(batch, evidence, strict=True)
+                partial(
+                    self._summariser.write_summary,
+                    written_summary,
+                    reading.knowledge.term_weights,
+                    by_model=self._by_model(options, planned),
+                )
+                for planned, written_summary in zip(batch, evidence, strict=True)
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
-            written = await write_recorded(writers, save, progress, report.wait_for_model)
-            for planned, each in zip(batch, written, strict=True):
-                tally.count(planned.id, each)
-            summaries |= {each.summary.fingerprint: each.summary for each in written}
-            done += len(batch)
-        await report(SUMMARISE, done, len(missing))
-        tally.stages_ms[SUMMARISE] = _since(started)
+            written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
+            for planned, community in zip(batch, written_summaries, strict=True):
+                tally.count_summary(planned.id, community)
+            summaries |= {written_summary.summary.fingerprint: written_summary.summary for written_summary in written_summaries}
+            count_done += len(batch)
+        await report(SUMMARISE, count_done, len(lacking))
+        tally.stages_ms[SUMMARISE] = _elapsed_ms(started)
         return summaries
 
-    async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading) -> dict[str, CommunitySummary]:
+    async def _read_summaries(
+        self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading
+    ) -> dict[str, CommunitySummary]:
         """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self._summariser.keys[0], self._summariser.keys[-1]
-        found = await self._under(tenant, [each.fingerprint for each in reading.planned], best)
-        others = [each.fingerprint for each in reading.planned if not self._by_model(options, each)]
-        return found | await self._under(tenant, [each for each in others if each not in found], plain)
+        summaries = await self._read_summaries_under(tenant, [community.fingerprint for community in reading.planned], best)
+        plain_fingerprints = [community.fingerprint for community in reading.planned if not self._by_model(options, community)]
+        return summaries | await self._read_summaries_under(
+            tenant, [fingerprint for fingerprint in plain_fingerprints if fingerprint not in summaries], plain
+        )
 
-    async def _under(self, tenant: TenantId, fingerprints: list[str], key: tuple[str, str]) -> dict[str, CommunitySummary]:
+    async def _read_summaries_under(
+        self, tenant: TenantId, fingerprints: list[str], key: tuple[str, str]
+    ) -> dict[str, CommunitySummary]:
         if not fingerprints:
             return {}
         prompt_version, model = key
         return await self._catalogue.communities.summaries(tenant, fingerprints, prompt_version=prompt_version, model=model)
 
     def _by_model(self, options: RebuildOptions, community: PlannedCommunity) -> bool:
-        least = options.detection(self._detection).min_size
+        least = options.override_detection(self._detection).min_size
         return options.summarize and self._summariser.generative and len(community.members) >= least
 
-    def _gatherer(self, tenant: TenantId, reading: _GraphReading) -> EvidenceGatherer:
+    def _make_gatherer(self, tenant: TenantId, reading: _GraphReading) -> EvidenceGatherer:
         return EvidenceGatherer(
             tenant,
             graph=self._graph,
@@ -239,50 +254,50 @@ class Rebuilder:
             weights={(edge.source_id, edge.target_id): edge.weight for edge in reading.edges},
         )
 
-    async def _estimate(
+    async def _estimate_cost(
         self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading, report: RebuildProgress
     ) -> dict[str, Any]:
         """Return the cost of a rebuild; changes nothing."""
-        summaries = await self._cached(tenant, options, reading)
-        missing = [each for each in reading.planned if each.fingerprint not in summaries]
-        paid = [each for each in missing if self._by_model(options, each)]
-        gatherer = self._gatherer(tenant, reading)
+        summaries = await self._read_summaries(tenant, options, reading)
+        lacking = [community for community in reading.planned if community.fingerprint not in summaries]
+        paid = [community for community in lacking if self._by_model(options, community)]
+        gatherer = self._make_gatherer(tenant, reading)
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
             await report("estimate", start, len(paid))
             batch = paid[start : start + _BATCH]
-            for evidence in await gatherer.gather(batch, _children(reading.planned, batch, summaries)):
-                usage += self._summariser.estimate(evidence)
+            for evidence in await gatherer.gather_evidence(batch, _group_children(reading.planned, batch, summaries)):
+                usage += self._summariser.estimate_usage(evidence)
         return {
             "dry_run": True,
             "communities": len(reading.planned),
-            "levels": _levels(reading.planned),
-            "summaries_to_write": len(missing),
-            "summaries_reused": len(reading.planned) - len(missing),
+            "levels": _count_levels(reading.planned),
+            "summaries_to_write": len(lacking),
+            "summaries_reused": len(reading.planned) - len(lacking),
             **calls_and_tokens(usage),
             "modularity": round(reading.modularity, 4),
         }
 
-    def _details(
+    def _make_details(
         self, options: RebuildOptions, reading: _GraphReading, tally: _TimedTally, summaries: dict[str, CommunitySummary]
     ) -> dict[str, Any]:
-        under = {(each.prompt_version, each.model) for each in summaries.values()}
+        under = {(summary.prompt_version, summary.model) for summary in summaries.values()}
         order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))
         return {
             "mode": "full" if reading.afresh else "incremental",
             "communities": len(reading.planned),
-            "levels": _levels(reading.planned),
+            "levels": _count_levels(reading.planned),
             "entities": len(reading.knowledge.entities),
             "relationships": len(reading.knowledge.edges),
-            **tally.details(),
+            **tally.make_details(),
             "modularity": round(reading.modularity, 4),
-            "coverage": _coverage(reading.planned),
-            "sizes": _sizes(reading.planned),
+            "coverage": _measure_coverage(reading.planned),
+            "sizes": _measure_sizes(reading.planned),
             "graph": reading.digest,
-            "divided_under": divided_under(options.detection(self._detection)),
+            "divided_under": divided_under(options.override_detection(self._detection)),
             "basis": reading.basis,
             COUNTED: reading.relationships,
-            "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
+            "coarse": [community.id for community in reading.planned if community.level == 0 and not community.base],
             "written_under": [list(key) for key in order],
         }
 
@@ -303,7 +318,7 @@ class _Detected:
     detection: Detection
 
 
-def _detected(
+def _detect_communities(
     knowledge: VisibleKnowledge,
     options: DetectionOptions,
     *,
@@ -321,11 +336,11 @@ def _detected(
     if incremental and previous and details.get("graph") == digest:
         return _Detected(edges, digest, previous_detection(previous, details))
     comparable = details.get("divided_under") == divided_under(options)
-    detection = detect(
+    detection = detect_communities(
         edges,
         entities=knowledge.entities,
         options=options,
-        contexts=contexts(knowledge),
+        contexts=list_contexts(knowledge),
         previous=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
     )
     return _Detected(edges, digest, detection)
@@ -333,40 +348,40 @@ def _detected(
 
 def _deepest_first(planned: Sequence[PlannedCommunity]) -> Iterator[list[PlannedCommunity]]:
     """Yield batches, each of one level, the finest level first."""
-    for level in sorted({each.level for each in planned}, reverse=True):
-        here = [each for each in planned if each.level == level]
+    for level in sorted({community.level for community in planned}, reverse=True):
+        here = [community for community in planned if community.level == level]
         yield from (here[start : start + _BATCH] for start in range(0, len(here), _BATCH))
 
 
-def _children(
+def _group_children(
     planned: Sequence[PlannedCommunity], parents: Sequence[PlannedCommunity], summaries: dict[str, CommunitySummary]
 ) -> dict[str, list[CommunitySummary]]:
-    wanted = {each.id for each in parents}
+    parent_ids = {parent.id for parent in parents}
     children: defaultdict[str, list[CommunitySummary]] = defaultdict(list)
-    for each in planned:
-        if each.parent_id in wanted and each.parent_id is not None and each.fingerprint in summaries:
-            children[each.parent_id].append(summaries[each.fingerprint])
+    for community in planned:
+        if community.parent_id in parent_ids and community.parent_id is not None and community.fingerprint in summaries:
+            children[community.parent_id].append(summaries[community.fingerprint])
     return dict(children)
 
 
-def _levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
-    counts = Counter(each.level for each in planned)
+def _count_levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
+    counts = Counter(community.level for community in planned)
     return {str(level): counts[level] for level in sorted(counts)}
 
 
-def _sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:
+def _measure_sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:
     """Return the least, the median and the largest number of members, by level."""
     counts: defaultdict[int, list[int]] = defaultdict(list)
-    for each in planned:
-        counts[each.level].append(len(each.members))
+    for community in planned:
+        counts[community.level].append(len(community.members))
     return {str(level): [min(of), sorted(of)[len(of) // 2], max(of)] for level, of in sorted(counts.items())}
 
 
-def _coverage(planned: Sequence[PlannedCommunity]) -> float:
+def _measure_coverage(planned: Sequence[PlannedCommunity]) -> float:
     """Return the share of entities in a community that is searched for, in [0, 1]; 1 without entities."""
-    roots = [len(each.members) for each in planned if each.parent_id is None]
+    roots = [len(community.members) for community in planned if community.parent_id is None]
     return round(sum(of for of in roots if of >= MIN_SEARCHABLE) / sum(roots), 4) if roots else 1.0
 
 
-def _since(started: float) -> float:
+def _elapsed_ms(started: float) -> float:
     return round(1000 * (time.perf_counter() - started), 1)

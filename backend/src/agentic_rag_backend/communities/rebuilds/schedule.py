@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agentic_rag_backend.communities.rebuilds.changes import Changes
+from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationCatalogue
@@ -72,7 +72,7 @@ class ThemeSchedule(ABC):
     async def request_due(self, now: datetime) -> int:
         """Request every rebuild that is due. Return their number."""
         quiet_since, stale_since, asked_before = now - self._delay, now - self._max_wait, now - ASKED_AGAIN_AFTER
-        found = 0
+        count = 0
         while True:
             due = await self.generations.due(quiet_since, asked_before, stale_since=stale_since, limit=_PAGE)
             for tenant in due:
@@ -82,9 +82,9 @@ class ThemeSchedule(ABC):
                 # Read again: a manual rebuild may have ended since.
                 if self._enabled(flags) and await self.worth_it(tenant, now) and (await self.generations.pointer(tenant)).stale:
                     await self._request(tenant)
-                    found += 1
+                    count += 1
             if len(due) < _PAGE:
-                return found
+                return count
 
     @property
     @abstractmethod
@@ -131,4 +131,4 @@ class RebuildSchedule(ThemeSchedule):
         pointer = await self._catalogue.communities.pointer(tenant)
         if pointer.built_at is None or now - pointer.built_at >= LITTLE_AFTER:
             return True
-        return await self._changes.share(tenant, pointer) >= self._threshold
+        return await self._changes.changed_share(tenant, pointer) >= self._threshold

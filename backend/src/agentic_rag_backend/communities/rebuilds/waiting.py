@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.coordination.slots import aside
+from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.stores.catalogue.base import SETTLING, JobCatalogue, Outbox
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -33,26 +33,26 @@ async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> 
     Later uploads are not waited for.
     """
     loop = asyncio.get_running_loop()
-    asked, began = datetime.now(UTC), loop.time()
-    total = left = await jobs.pending_documents(tenant, queued_before=asked)
+    requested_at, began = datetime.now(UTC), loop.time()
+    total = remaining = await jobs.pending_documents(tenant, queued_before=requested_at)
     if not total:
         return 0
     moved = began
-    async with aside():
-        while left and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
-            await say(total - left, total)
+    async with lend_places():
+        while remaining and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
+            await say(total - remaining, total)
             await asyncio.sleep(_POLL_INTERVAL_S)
-            before, left = left, await jobs.pending_documents(tenant, queued_before=asked)
-            if left < before:
+            before, remaining = remaining, await jobs.pending_documents(tenant, queued_before=requested_at)
+            if remaining < before:
                 moved = loop.time()
-    return left
+    return remaining
 
 
 async def wait_for_names(outbox: Outbox, tenant: TenantId, deliver: Deliver) -> bool:
     """Settle the names that deletions, edits and failed commits recorded. Return whether every name is settled."""
     if not await outbox.holds(tenant, SETTLING):
         return True
-    async with aside():
+    async with lend_places():
         await deliver(tenant, SETTLED_WITHIN_S)
     settled = not await outbox.holds(tenant, SETTLING)
     if not settled:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from agentic_rag_backend.communities.detection.community_plan import PlannedCommunity
 from agentic_rag_backend.communities.detection.knowledge import VisibleKnowledge
-from agentic_rag_backend.communities.detection.plan import PlannedCommunity
-from agentic_rag_backend.communities.summaries.evidence import (
+from agentic_rag_backend.communities.summaries.community_evidence import (
     CentralEntity,
     Fact,
     PassagePhrases,
@@ -61,33 +61,33 @@ class EvidenceGatherer:
         self._weights = weights
         self._phrases: dict[str, PassagePhrases] = {}
 
-    async def gather(
+    async def gather_evidence(
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
     ) -> list[SummaryEvidence]:
         """Return the evidence of each community; ``children`` are the summaries of its parts, by its id."""
         # In a thread: a community may have as many relationships as the tenant.
-        central = await asyncio.to_thread(lambda: [self._central(each) for each in communities])
-        wanted = await asyncio.to_thread(lambda: list(map(self._relationships, communities, central)))
-        facts = await self._facts(communities, wanted)
-        facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
-        telling, first = await asyncio.to_thread(_choose_facts, communities, central, facts)
-        named = await self._named(communities, central, first)
-        texts = await self._texts(first)
+        central = await asyncio.to_thread(lambda: [self._select_central(community) for community in communities])
+        ranked_relationships = await asyncio.to_thread(lambda: list(map(self._rank_relationships, communities, central)))
+        facts = await self._read_facts(communities, ranked_relationships)
+        facts |= await self._passage_facts([community for community in communities if not facts[community.id]])
+        telling, first_facts = await asyncio.to_thread(_choose_facts, communities, central, facts)
+        named_entities = await self._select_named_entities(communities, central, first_facts)
+        texts = await self._read_phrases(first_facts)
         return [
             SummaryEvidence(
-                fingerprint=each.fingerprint,
-                entity_count=len(each.members),
-                entities=named[each.id],
-                facts=telling[each.id],
-                further=tuple(first[each.id][len(telling[each.id]) :]),
-                texts=texts[each.id],
-                passages=sum(edge.passages for edge in each.inside),
-                children=tuple(children.get(each.id, ())),
+                fingerprint=community.fingerprint,
+                entity_count=len(community.members),
+                entities=named_entities[community.id],
+                facts=telling[community.id],
+                further=tuple(first_facts[community.id][len(telling[community.id]) :]),
+                texts=texts[community.id],
+                passages=sum(edge.passages for edge in community.inside),
+                children=tuple(children.get(community.id, ())),
             )
-            for each in communities
+            for community in communities
         ]
 
-    async def _named(
+    async def _select_named_entities(
         self,
         communities: Sequence[PlannedCommunity],
         central: Sequence[Sequence[CentralEntity]],
@@ -100,57 +100,62 @@ class EvidenceGatherer:
         """
         sources_of = await asyncio.to_thread(_sources_by_name, communities, central, facts)
         elsewhere = {
-            (each.id, entity.id): self._about(each, entity, facts[each.id])
-            for each, entities in zip(communities, central, strict=True)
+            (community.id, entity.id): self._passages_about(community, entity, facts[community.id])
+            for community, entities in zip(communities, central, strict=True)
             for entity in entities[:_CANDIDATES]
-            if not sources_of[each.id, entity.id]
+            if not sources_of[community.id, entity.id]
         }
         ids = sorted({support.chunk_id for supports in elsewhere.values() for support in supports})
         texts = await self._documents.hydrate(self._tenant, ids) if ids else {}
 
-        def passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
-            doubtful = (each for each in elsewhere.get((community, entity.id), ()) if each.chunk_id in texts)
-            found = sources_of[community, entity.id] or tuple(
-                each for each in doubtful if contains_label(texts[each.chunk_id], entity.name)
+        def list_passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
+            doubtful = (source for source in elsewhere.get((community, entity.id), ()) if source.chunk_id in texts)
+            sources = sources_of[community, entity.id] or tuple(
+                source for source in doubtful if contains_label(texts[source.chunk_id], entity.name)
             )
-            return spread([*found, *self._mentions(entity)]) if found else ()
+            return spread([*sources, *self._mentions_of(entity)]) if sources else ()
 
         return {
-            each.id: tuple(
-                replace(entity, passages=held) for entity in entities[:_CANDIDATES] if (held := passages(each.id, entity))
+            community.id: tuple(
+                replace(entity, passages=passages_found)
+                for entity in entities[:_CANDIDATES]
+                if (passages_found := list_passages(community.id, entity))
             )[:_ENTITIES]
-            for each, entities in zip(communities, central, strict=True)
+            for community, entities in zip(communities, central, strict=True)
         }
 
-    async def _texts(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:
+    async def _read_phrases(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:
         """Return the phrases of the passages that state the facts, by community: at most `_TEXTS`, of as many documents as
         possible. Parents and children share passages, so each is read once.
         """
-        wanted = {id: spread((source for fact in held for source in fact.sources), most=_TEXTS) for id, held in facts.items()}
-        ids = {source.chunk_id: source for sources in wanted.values() for source in sources}
+        passages_by_community = {
+            id: spread((source for fact in community_facts for source in fact.sources), most=_TEXTS)
+            for id, community_facts in facts.items()
+        }
+        ids = {source.chunk_id: source for sources in passages_by_community.values() for source in sources}
         fresh = sorted(ids.keys() - self._phrases.keys())
-        found = await self._documents.hydrate(self._tenant, fresh) if fresh else {}
-        read = partial(_read_phrases, [(ids[id], found[id].chunk.text) for id in fresh if id in found])
-        phrases = await asyncio.to_thread(read)
+        chunks = await self._documents.hydrate(self._tenant, fresh) if fresh else {}
+        read_phrases = partial(_read_phrases, [(ids[id], chunks[id].chunk.text) for id in fresh if id in chunks])
+        phrases = await asyncio.to_thread(read_phrases)
         self._phrases |= phrases
         return {
             id: tuple(self._phrases[source.chunk_id] for source in sources if source.chunk_id in self._phrases)
-            for id, sources in wanted.items()
+            for id, sources in passages_by_community.items()
         }
 
-    def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
+    def _passages_about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
         """Return passages that mention the entity under any name."""
         if not community.inside:
-            return spread(self._mentions(entity))
+            return spread(self._mentions_of(entity))
         return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
 
-    def _mentions(self, entity: CentralEntity) -> tuple[Support, ...]:
+    def _mentions_of(self, entity: CentralEntity) -> tuple[Support, ...]:
         return self._knowledge.mentions.get(entity.id, ())[:_MENTIONS]
 
-    def _weight(self, source: str, target: str) -> float:
+    def _weight_between(self, source: str, target: str) -> float:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)
 
-    def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
+    def _select_central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
         if not community.inside:
             # These members have no relationships, only shared contexts: the most mentioned ones are the most central.
             mentioned = [(member, member, float(len(self._knowledge.mentions.get(member, ())))) for member in community.members]
@@ -159,7 +164,7 @@ class EvidenceGatherer:
         weights = [(low, high, self._weights.get((low, high), 0.0)) for low, high in sorted(pairs)]
         return central_entities(community.members, self._knowledge.entities, weights, limit=len(community.members))
 
-    def _relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
+    def _rank_relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
         """Return the strongest relationships between central members."""
         share = {entity.id: entity.share for entity in entities}
         # Ids are random. Names order equal relationships alike in every tenant.
@@ -167,7 +172,7 @@ class EvidenceGatherer:
         ranked = sorted(
             community.inside,
             key=lambda edge: (
-                -self._weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
+                -self._weight_between(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
                 names[edge.source_id].name,
                 names[edge.target_id].name,
                 edge.relation,
@@ -176,40 +181,48 @@ class EvidenceGatherer:
         )
         return [edge.relationship_id for edge in ranked[:_RELATIONSHIPS]]
 
-    async def _facts(self, communities: Sequence[PlannedCommunity], wanted: Sequence[list[str]]) -> dict[str, list[Fact]]:
-        found: defaultdict[str, list[tuple[str, Support]]] = defaultdict(list)
-        ids = sorted({relationship for ranked in wanted for relationship in ranked})
+    async def _read_facts(
+        self, communities: Sequence[PlannedCommunity], ranked_relationships: Sequence[list[str]]
+    ) -> dict[str, list[Fact]]:
+        statements: defaultdict[str, list[tuple[str, Support]]] = defaultdict(list)
+        ids = sorted({relationship for ranked in ranked_relationships for relationship in ranked})
         if ids:
             for sentence in await self._graph.fact_sentences(self._tenant, ids):
                 if supports_now(self._versions, sentence.support):
-                    found[sentence.relationship_id].append((sentence.fact, sentence.support))
-        for sentences in found.values():
-            sentences.sort(key=lambda sentence: self._knowledge.position(sentence[1]))
+                    statements[sentence.relationship_id].append((sentence.fact, sentence.support))
+        for sentences in statements.values():
+            sentences.sort(key=lambda sentence: self._knowledge.sort_key(sentence[1]))
         facts: dict[str, list[Fact]] = {}
-        for community, ranked in zip(communities, wanted, strict=True):
+        for community, ranked in zip(communities, ranked_relationships, strict=True):
             ends = {edge.relationship_id: frozenset((edge.source_id, edge.target_id)) for edge in community.inside}
             facts[community.id] = [
                 Fact(statement, (support,), ends[relationship])
                 for relationship in ranked
-                for statement, support in found.get(relationship, ())
+                for statement, support in statements.get(relationship, ())
             ]
         return facts
 
     async def _passage_facts(self, communities: Sequence[PlannedCommunity]) -> dict[str, list[Fact]]:
         """Return sentences that name the members, for communities that no relationship holds together."""
         chosen: dict[str, list[Support]] = {}
-        for each in communities:
-            shared = Counter(support for member in each.members for support in self._knowledge.mentions.get(member, ()))
-            ranked = sorted(shared, key=lambda support: (-shared[support], *self._knowledge.position(support)))
-            chosen[each.id] = ranked[:_PASSAGES]
+        for community in communities:
+            shared = Counter(support for member in community.members for support in self._knowledge.mentions.get(member, ()))
+            ranked = sorted(shared, key=lambda support: (-shared[support], *self._knowledge.sort_key(support)))
+            chosen[community.id] = ranked[:_PASSAGES]
         ids = sorted({support.chunk_id for supports in chosen.values() for support in supports})
-        texts = {id: found.chunk.text for id, found in (await self._documents.hydrate(self._tenant, ids)).items()} if ids else {}
-        known = {
-            id: [(support, texts[support.chunk_id]) for support in held if support.chunk_id in texts]
-            for id, held in chosen.items()
+        texts = (
+            {id: visible_chunk.chunk.text for id, visible_chunk in (await self._documents.hydrate(self._tenant, ids)).items()}
+            if ids
+            else {}
+        )
+        known_texts = {
+            id: [(support, texts[support.chunk_id]) for support in community_supports if support.chunk_id in texts]
+            for id, community_supports in chosen.items()
         }
         return await asyncio.to_thread(
-            lambda: {each.id: self._sentences_about(each.members, known[each.id]) for each in communities}
+            lambda: {
+                community.id: self._sentences_about(community.members, known_texts[community.id]) for community in communities
+            }
         )
 
     def _sentences_about(self, members: Sequence[str], passages: Sequence[tuple[Support, str]]) -> list[Fact]:
@@ -217,14 +230,14 @@ class EvidenceGatherer:
         names = {member: normalise_name(self._knowledge.entities[member].name) for member in members}
         facts = []
         for support, text in passages:
-            best, named = text.strip()[:300], frozenset(members[:1])
-            most = 0
+            best, members_named = text.strip()[:300], frozenset(members[:1])
+            best_count = 0
             for sentence in split_sentences(text):
                 wording = f" {normalise_name(text[sentence.start : sentence.end])} "
                 there = frozenset(member for member, name in names.items() if f" {name} " in wording)
-                if len(there) > most:
-                    best, named, most = text[sentence.start : sentence.end], there, len(there)
-            facts.append(Fact(best, (support,), named))
+                if len(there) > best_count:
+                    best, members_named, best_count = text[sentence.start : sentence.end], there, len(there)
+            facts.append(Fact(best, (support,), members_named))
         return facts
 
 
@@ -233,11 +246,11 @@ def _sources_by_name(
 ) -> dict[tuple[str, str], tuple[Support, ...]]:
     """Return the passages of facts whose wording has a member's name, by community and member."""
     sources = {}
-    for each, entities in zip(communities, central, strict=True):
-        wordings = [(padded_words(fact.statement), fact) for fact in facts[each.id]]
+    for community, entities in zip(communities, central, strict=True):
+        wordings = [(padded_words(fact.statement), fact) for fact in facts[community.id]]
         for entity in entities[:_CANDIDATES]:
             name = f" {normalise_name(entity.name)} "
-            sources[each.id, entity.id] = spread(
+            sources[community.id, entity.id] = spread(
                 source for wording, fact in wordings if name in wording for source in fact.sources
             )
     return sources
@@ -253,13 +266,13 @@ def _choose_facts(
     for community, entities in zip(communities, central, strict=True):
         merged = merge_facts(facts[community.id])
         chosen = telling[community.id] = telling_facts(merged, entities, limit=_FACTS)
-        ordered[community.id] = [*chosen, *sorted(set(merged) - set(chosen), key=_wording)]
+        ordered[community.id] = [*chosen, *sorted(set(merged) - set(chosen), key=_statement_of)]
     return telling, ordered
 
 
 def _read_phrases(passages: Sequence[tuple[Support, str]]) -> dict[str, PassagePhrases]:
-    return {source.chunk_id: PassagePhrases.of(source, text) for source, text in passages}
+    return {source.chunk_id: PassagePhrases.from_text(source, text) for source, text in passages}
 
 
-def _wording(fact: Fact) -> str:
+def _statement_of(fact: Fact) -> str:
     return fact.statement

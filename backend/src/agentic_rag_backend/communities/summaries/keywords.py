@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
+from agentic_rag_backend.communities.summaries.community_evidence import SummaryEvidence
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.communities.summaries.names import name_label, names_well
 from agentic_rag_backend.domain.graph import Label, Support
@@ -48,86 +48,88 @@ class _Found:
     spellings: defaultdict[str, list[Support]] = field(default_factory=lambda: defaultdict(list))
 
 
-def keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+def select_keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
     """Return up to eight: noun phrases by falling contrast, and central names that are not in ``names``.
 
     Args:
         term_weights: ln(1 + n / frequency) of words in the tenant's facts. A word that is missing counts as the rarest.
     """
-    known = {word.form for label in names for word in words(label.text)}
+    known_forms = {word.form for label in names for word in words(label.text)}
     further: list[Label] = []
     for entity in filter(names_well, evidence.entities):
         forms = {word.form for word in words(entity.name)}
-        if len(further) < MAX_KEYWORDS - MAX_PHRASES and not forms <= known:
+        if len(further) < MAX_KEYWORDS - MAX_PHRASES and not forms <= known_forms:
             further.append(name_label(entity))
-            known |= forms
-    phrases = topics(evidence, known, term_weights)
+            known_forms |= forms
+    phrases = select_topics(evidence, known_forms, term_weights)
     return (*phrases[:MAX_PHRASES], *further)
 
 
-def topics(evidence: SummaryEvidence, known: Iterable[str], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+def select_topics(evidence: SummaryEvidence, known_forms: Iterable[str], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
     """Return the noun phrases that contrast most with the tenant's other facts, best first: tf · idf, both damped.
 
     The frequency is the mean of the passages and the documents that contain the phrase, the rarity that of its rarest word.
     A phrase that repeats a word of a better one is left out.
 
     Args:
-        known: forms of words that are shown already.
+        known_forms: forms of words that are shown already.
     """
-    found = _occurrences(evidence)
-    shown = frozenset(known)
-    documents = len({source.document_id for each in found.values() for source in each.passages})
+    occurrences = _count_occurrences(evidence)
+    known_set = frozenset(known_forms)
+    documents = len({source.document_id for occurrence in occurrences.values() for source in occurrence.passages})
     rarest = max(term_weights.values(), default=1.0)
     value = {
-        forms: _contrast(each, documents, len(forms), max(term_weights.get(form, _UNKNOWN_SHARE * rarest) for form in forms))
-        for forms, each in found.items()
+        forms: _measure_contrast(
+            occurrence, documents, len(forms), max(term_weights.get(form, _UNKNOWN_SHARE * rarest) for form in forms)
+        )
+        for forms, occurrence in occurrences.items()
     }
     chosen: list[Label] = []
-    taken: set[str] = set()
+    used_forms: set[str] = set()
     for forms in sorted(value, key=lambda forms: (-value[forms], forms)):
         if value[forms] <= 0 or len(chosen) == MAX_KEYWORDS:
             break
-        if not taken.isdisjoint(forms) or shown.issuperset(forms):
+        if not used_forms.isdisjoint(forms) or known_set.issuperset(forms):
             continue
-        spellings = found[forms].spellings
+        spellings = occurrences[forms].spellings
         text = min(spellings, key=lambda text: (-len(spellings[text]), text))
         chosen.append(Label(text, spread(spellings[text])))
-        taken.update(forms)
+        used_forms.update(forms)
     return tuple(chosen)
 
 
-def _occurrences(evidence: SummaryEvidence) -> dict[tuple[str, ...], _Found]:
-    found: defaultdict[tuple[str, ...], _Found] = defaultdict(_Found)
+def _count_occurrences(evidence: SummaryEvidence) -> dict[tuple[str, ...], _Found]:
+    occurrences: defaultdict[tuple[str, ...], _Found] = defaultdict(_Found)
     # The passages contain the further facts too.
     further = () if evidence.texts else evidence.further
     for number, fact in enumerate((*evidence.facts, *further)):
         for phrase in _phrases_of(fact.statement):
-            each = found[phrase.forms]
-            each.fact = number if each.fact is None else each.fact
-            each.passages.update(fact.sources)
-            each.spellings[" ".join(fact.statement[phrase.start : phrase.end].split())].extend(fact.sources)
+            occurrence = occurrences[phrase.forms]
+            occurrence.fact = number if occurrence.fact is None else occurrence.fact
+            occurrence.passages.update(fact.sources)
+            occurrence.spellings[" ".join(fact.statement[phrase.start : phrase.end].split())].extend(fact.sources)
     for text in evidence.texts:
-        for forms, written in text.spellings.items():
-            found[forms].passages.add(text.source)
-            found[forms].spellings[written].append(text.source)
-    for forms in [forms for forms in found if len(forms) > 1]:
+        for forms, spelling in text.spellings.items():
+            occurrences[forms].passages.add(text.source)
+            occurrences[forms].spellings[spelling].append(text.source)
+    for forms in [forms for forms in occurrences if len(forms) > 1]:
         # "clinic boat" is an occurrence of "boat" as well.
         for part in (forms[-1:], forms[-2:]):
-            if part != forms and part in found:
-                found[part].passages |= found[forms].passages
-    return found
+            if part != forms and part in occurrences:
+                occurrences[part].passages |= occurrences[forms].passages
+    return occurrences
 
 
-def _contrast(found: _Found, theme_documents: int, length: int, rarity: float) -> float:
-    documents = len({source.document_id for source in found.passages})
-    count = min(_MOST, (len(found.passages) + documents) / 2)
-    if len(found.passages) == 1 and theme_documents > _LEAST_DOCUMENTS:
+def _measure_contrast(occurrence: _Found, theme_documents: int, length: int, rarity: float) -> float:
+    documents = len({source.document_id for source in occurrence.passages})
+    count = min(_MOST, (len(occurrence.passages) + documents) / 2)
+    if len(occurrence.passages) == 1 and theme_documents > _LEAST_DOCUMENTS:
         count *= _IN_ONE_PASSAGE
-    if found.fact is None:
+    if occurrence.fact is None:
         if documents < _LEAST_DOCUMENTS:
             return 0.0
         count *= _ELSEWHERE
-    elif found.fact < _LEADING_FACTS:
+    elif occurrence.fact < _LEADING_FACTS:
         count *= _IN_LEADING_FACTS
     longer = 1 + _LONGER * (length - 1)
     return float(count**_DAMPING * rarity**_RARITY_POWER * longer)

@@ -13,6 +13,6 @@ MAX_PASSAGES = 8
 def spread(supports: Iterable[Support], *, most: int = MAX_PASSAGES) -> tuple[Support, ...]:
     """Return up to ``most`` passages, the first of each document before the second of any."""
     distinct = list(dict.fromkeys(supports))
-    first = {support.document_id: support for support in reversed(distinct)}
-    leading = [support for support in distinct if first[support.document_id] is support]
+    first_of_document = {support.document_id: support for support in reversed(distinct)}
+    leading = [support for support in distinct if first_of_document[support.document_id] is support]
     return tuple(dict.fromkeys([*leading, *distinct]))[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity
+from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity
 from agentic_rag_backend.domain.graph import Label, normalise_name
 from agentic_rag_backend.language.word_classes import ADVERBS, VERBS
 from agentic_rag_backend.language.words import comparable, content_forms
@@ -26,9 +26,9 @@ def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
     for entity in entities:
         if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
-        own = set(normalise_name(entity.name).split())
-        others = [set(normalise_name(label.text).split()) for label in chosen]
-        if not any(own <= other or own >= other for other in others):
+        name_words = set(normalise_name(entity.name).split())
+        chosen_names = [set(normalise_name(label.text).split()) for label in chosen]
+        if not any(name_words <= chosen_words or name_words >= chosen_words for chosen_words in chosen_names):
             chosen.append(name_label(entity))
     return tuple(chosen)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.writing import WrittenSummary
+from agentic_rag_backend.communities.summaries.summary_writing import WrittenSummary
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
@@ -26,16 +26,16 @@ class SummaryTally:
     rewritten: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
-    def count(self, id: str, written: WrittenSummary) -> None:
+    def count_summary(self, id: str, written_summary: WrittenSummary) -> None:
         """Count a summary that was written, or replaced by an extractive one."""
-        self.usage += written.usage
+        self.usage += written_summary.usage
         self.rewritten.append(id)
-        if written.failure is None:
+        if written_summary.failure is None:
             self.written += 1
         else:
             self.failed.append(id)
 
-    def details(self) -> dict[str, Any]:
+    def make_details(self) -> dict[str, Any]:
         """Return the totals for a generation's details."""
         return {
             "summaries_written": self.written,
@@ -48,7 +48,7 @@ class SummaryTally:
 Save = Callable[[list[CommunitySummary]], Awaitable[None]]
 
 
-async def write_recorded(
+async def write_summaries(
     writers: Sequence[Callable[[], Awaitable[WrittenSummary]]],
     save: Save,
     recheck: Callable[[], Awaitable[None]],
@@ -60,29 +60,31 @@ async def write_recorded(
         recheck: called twice a second; an exception from it ends the writers.
         wait_for_model: pauses before the next attempt; returns False once extractive summaries have to do.
     """
-    found: dict[int, WrittenSummary] = {}
-    left = list(range(len(writers)))
-    while left:
-        written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, recheck)
-        for number, each in zip(left, written, strict=True):
-            spent = found[number].usage if number in found else Usage()
-            found[number] = replace(each, usage=spent + each.usage)
-        left = [number for number in left if _model_away(found[number])]
-        reason = found[left[0]].failure if left else None
+    summaries: dict[int, WrittenSummary] = {}
+    remaining = list(range(len(writers)))
+    while remaining:
+        written_summaries = await _gather_summaries(
+            [asyncio.ensure_future(writers[number]()) for number in remaining], save, recheck
+        )
+        for number, written_summary in zip(remaining, written_summaries, strict=True):
+            spent = summaries[number].usage if number in summaries else Usage()
+            summaries[number] = replace(written_summary, usage=spent + written_summary.usage)
+        remaining = [number for number in remaining if _model_away(summaries[number])]
+        reason = summaries[remaining[0]].failure if remaining else None
         if reason is None or not await wait_for_model(reason):
             break
-    if left:
-        await save([found[number].summary for number in left])
-    return [found[number] for number in range(len(writers))]
+    if remaining:
+        await save([summaries[number].summary for number in remaining])
+    return [summaries[number] for number in range(len(writers))]
 
 
-def _model_away(written: WrittenSummary) -> bool:
+def _model_away(written_summary: WrittenSummary) -> bool:
     """Return whether the model may write the summary later. An invalid reply is not repeated: each one costs."""
-    failure = written.failure
+    failure = written_summary.failure
     return failure is not None and is_transient(failure) and not isinstance(failure, ModelReplyInvalid)
 
 
-async def _each_saved(
+async def _gather_summaries(
     tasks: Sequence[asyncio.Future[WrittenSummary]], save: Save, recheck: Callable[[], Awaitable[None]]
 ) -> list[WrittenSummary]:
     """Return every task's result. Any exception during the wait cancels the tasks."""
@@ -91,12 +93,12 @@ async def _each_saved(
     try:
         pending = set(tasks)
         while pending:
-            done, pending = await asyncio.wait(pending, timeout=_RECHECK_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
+            done_tasks, pending = await asyncio.wait(pending, timeout=_RECHECK_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
             # A failed task must not lose the results of tasks that ended in the same wait.
-            results = [task.result() for task in done if task.exception() is None]
-            written = [result.summary for result in results if not _model_away(result)]
-            if written:
-                await save(written)
+            results = [task.result() for task in done_tasks if task.exception() is None]
+            saved = [result.summary for result in results if not _model_away(result)]
+            if saved:
+                await save(saved)
             if pending and now() - looked >= _RECHECK_INTERVAL_S:
                 await recheck()
                 looked = now()

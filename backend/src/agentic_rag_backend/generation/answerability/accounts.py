@@ -1,7 +1,7 @@
 """The quotations of an account that rests on many passages, such as "How do the islanders fare?": one sentence of each passage.
 
 A sentence is worth its similarity to the question, the question's rare words in it and around it, and whether it is understood by
-itself (`independence.standing`).
+itself (`independence.rate_independence`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.language.independence import standing
+from agentic_rag_backend.language.independence import rate_independence
 from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_COMPARED = 16
@@ -70,5 +70,5 @@ def _weigh_words(reading: EvidenceReading) -> NDArray[np.float64]:
 
 
 def _is_standing(reading: EvidenceReading, numbers: Sequence[int]) -> NDArray[np.float64]:
-    stands = np.array([standing(reading.sentences[number].text) for number in numbers], dtype=np.float64)
+    stands = np.array([rate_independence(reading.sentences[number].text) for number in numbers], dtype=np.float64)
     return LEAST_STANDING + (1.0 - LEAST_STANDING) * stands

@@ -19,7 +19,7 @@ from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
 from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
 from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.unspaced import is_unspaced
+from agentic_rag_backend.language.unspaced import uses_no_spaces
 from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_SENTENCES = 64
@@ -93,7 +93,7 @@ class LanguageJudge:
         """Return whether this judge knows more about a question than the English one."""
         if self._similarity is not None:
             return not languages.english or bool(languages.foreign())
-        return not languages.english and is_unspaced(question)
+        return not languages.english and uses_no_spaces(question)
 
     async def estimate(self, question: str, passages: Sequence[PassageText], languages: Languages) -> Estimate:
         """Return the sentences that answer, and the chance that they do.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word
 
 Matrix = NDArray[np.float32]
@@ -37,5 +37,5 @@ class Matches:
         """Return the numbers of the terms that ``form`` is related to."""
         rows = self._known.get(form)
         if rows is None:
-            rows = self._known[form] = tuple(row for row, term in enumerate(self._terms) if related(term, (form,)))
+            rows = self._known[form] = tuple(row for row, term in enumerate(self._terms) if is_related_form(term, (form,)))
         return rows

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, measured
+from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_measure
 from agentic_rag_backend.language.words import Word, comparable, names_and_numbers, words
 
 
@@ -112,5 +112,5 @@ def read_question(text: str) -> QuestionReading:
         terms=tuple(specific.values()),
         asked=asked_for(text),
         names=names,
-        measured=measured(text),
+        measured=find_measure(text),
     )

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.fairness import actor
+from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors, WordEncoder
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.telemetry.metrics import SENTENCES_CACHE, count_cache_use
 
 Spans = Sequence[tuple[int, int]]
@@ -20,8 +20,8 @@ Spans = Sequence[tuple[int, int]]
 class CachedWordEncoder:
     """Cache of `WordEncoder.encode_words` and `TextEncoder.embed`. Texts are kept as digests, not in words.
 
-    The acting tenant (see `fairness.actor`) is a part of the key: the time of an answer must not show whether another tenant has
-    the same sentence. Without a tenant, nothing is kept.
+    The acting tenant (see `fairness.current_actor`) is a part of the key: the time of an answer must not show whether another
+    tenant has the same sentence. Without a tenant, nothing is kept.
 
     Args:
         encoder: encodes the texts that are not kept. A text's vectors must not depend on the other texts of the call.
@@ -60,7 +60,7 @@ class CachedWordEncoder:
         self, keys: Sequence[bytes], encode: Callable[[Sequence[int]], Awaitable[list[TextVectors]]]
     ) -> list[TextVectors]:
         """Return the vectors of each key. ``encode`` makes those of the given places."""
-        tenant = actor().tenant
+        tenant = current_actor().tenant
         if tenant is None or not self.entries.enabled:
             return await encode(range(len(keys)))
         entries = {key: self.entries.get(tenant, key) for key in keys}

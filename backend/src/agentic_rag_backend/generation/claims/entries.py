@@ -13,7 +13,7 @@ from functools import lru_cache
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, read_tokens
-from agentic_rag_backend.language.entries.base import Entry, Value
+from agentic_rag_backend.language.entries.base import Entry, EntryValue
 
 _NUMBER = re.compile(r"\d")
 _SUBJECT_ENDS = (" – ", ": ")
@@ -58,7 +58,7 @@ def _forms_of(text: str) -> frozenset[str]:
     return content_of(read_tokens(text))
 
 
-def _read_values(claim: str, entry: Entry) -> tuple[Value, ...] | Reason | None:
+def _read_values(claim: str, entry: Entry) -> tuple[EntryValue, ...] | Reason | None:
     """Return the values of ``entry`` that ``claim`` states; the reason if another value is in one of its columns."""
     remaining = claim
     if entry.subject:
@@ -69,7 +69,7 @@ def _read_values(claim: str, entry: Entry) -> tuple[Value, ...] | Reason | None:
     labels = [f"{label}: " for label in (*(value.label for value in entry.values), *entry.blank) if label]
     if not any(remaining.startswith(label) for label in labels) and (labels or not entry.subject):
         return None
-    values: list[Value] = []
+    values: list[EntryValue] = []
     while remaining:
         value = next((value for value in entry.values if value not in values and _begins_with(remaining, str(value))), None)
         if value is None:
@@ -87,7 +87,7 @@ def _begins_with(text: str, value: str) -> bool:
     return (text.startswith(value) and text[len(value) :] in ("", ".")) or text.startswith(f"{value}; ")
 
 
-def _quote_entry(passage: IndexedPassage, entry: Entry, values: Sequence[Value]) -> SupportingSpan:
+def _quote_entry(passage: IndexedPassage, entry: Entry, values: Sequence[EntryValue]) -> SupportingSpan:
     """Return the quote: the row, or as much of a long list as the claim states."""
     start, end = entry.start, entry.end
     if not entry.row and end - start > LONGEST_QUOTE:

@@ -12,7 +12,7 @@ from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.language.entries.base import Entry
-from agentic_rag_backend.language.entries.reading import Reading, read_entries
+from agentic_rag_backend.language.entries.reading import EntryReading, read_entries
 from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of, language_of_passage
 from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
@@ -51,7 +51,7 @@ class IndexedPassage:
         self.language = language or language_of_code(ENGLISH)
 
     @cached_property
-    def _reading(self) -> Reading:
+    def _reading(self) -> EntryReading:
         return read_entries(self.passage.text, self.passage.header)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from agentic_rag_backend.language.sentences import (
     MAX_SENTENCE_CHARACTERS,
     begins_block,
-    is_ended,
+    has_end_mark,
     split_sentences,
     stands_alone,
 )
@@ -160,7 +160,7 @@ class ClaimReader:
             claims.pop()
         fresh = claims[self._given : -1]
         # An ending that a whole word follows has been judged.
-        waits = not claims or is_ended(claims[-1].claim.text)
+        waits = not claims or has_end_mark(claims[-1].claim.text)
         self._may_have_ended = waits or _MAY_END.search(self._rest, len(complete.rstrip())) is not None
         long = len(self._rest) > MAX_SENTENCE_CHARACTERS and not fresh
         self._wait_until = len(self._rest) * 9 // 8 if long else 0
@@ -180,7 +180,7 @@ class ClaimReader:
             # "Here is the JSON:" announces the object.
             claims = [*(claim for claim in claims if not claim.text.endswith(":")), *read_claims(answer)]
             self._rest = f"{before}\n\n{answer}" if before else answer
-        return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
+        return claims[:-1] if cut and claims and not has_end_mark(claims[-1].text) else claims
 
 
 def _without_lead(sentence: str) -> str:

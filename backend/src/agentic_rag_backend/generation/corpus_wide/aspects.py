@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import comparable, content_forms
 
 
@@ -87,4 +87,4 @@ def aspect_of(question: str) -> Aspect | None:
 def expresses(text: str, aspect: Aspect) -> bool:
     """Return whether a sentence expresses the aspect by one of its cues or by a word that the question could use."""
     forms = content_forms(text)
-    return any(related(form, forms) for form in aspect.asked) or not aspect.cues.isdisjoint(forms)
+    return any(is_related_form(form, forms) for form in aspect.asked) or not aspect.cues.isdisjoint(forms)

@@ -110,7 +110,7 @@ class GlobalAnswers:
         by_model = by_model and not (of_all and not partial.points)
         if not by_model:
             hits = retrieval.backing.hits if retrieval.backing is not None else ()
-            calibration = await self._calibrator.current()
+            calibration = await self._calibrator.current_calibration()
             collected = Collected(retrieval.themes, visible, hits, calibration.questions)
             plain, answerable = await self._without_model(query.text, collected)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)

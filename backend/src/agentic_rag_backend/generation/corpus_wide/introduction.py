@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentic_rag_backend.domain.query import ThemeHit
 from agentic_rag_backend.generation.corpus_wide.overview import ordered_by_time
 from agentic_rag_backend.generation.corpus_wide.partial_answers import Point
-from agentic_rag_backend.language.dates import years
+from agentic_rag_backend.language.dates import find_years
 
 _NAMED_THEMES = 2
 _MIN_SENTENCES = 2
@@ -28,7 +28,7 @@ def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_
             f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_count_documents(documents)} "
             f"states a finding of one of the best documented themes."
         )
-    dates = sorted(year for point in points for year in years(point.statement))
+    dates = sorted(year for point in points for year in find_years(point.statement))
     period = f" ({dates[0]} to {dates[-1]})" if dates and dates[0] < dates[-1] else ""
     order = "in order of time, those without a date last" if ordered_by_time(points) else "nearest first"
     return (

@@ -22,8 +22,8 @@ from agentic_rag_backend.generation.context import Passage, passage_of, theme_pa
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.language.dates import first_date, has_dates, in_order_of_time
-from agentic_rag_backend.language.independence import plain, standing
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.models.embedding.base import TextEncoder
@@ -42,7 +42,7 @@ PASSAGE_SHARE = 0.2
 MIN_COSINE = 0.2
 """A sentence that is farther from the question than this is no partial answer."""
 MIN_STANDING = 0.5
-"""Least `standing` of a sentence. The value of a sentence is multiplied with the part above `STANDING_BASE`."""
+"""Least `rate_independence` of a sentence. The value of a sentence is multiplied with the part above `STANDING_BASE`."""
 STANDING_BASE = 0.6
 REDUNDANCY = 0.3
 MAX_ALIKE = 0.8
@@ -110,7 +110,7 @@ async def select_overview(question: str, collected: Collected, encoder: TextEnco
     candidates = _select_central(collected) if of_all else _select_statements(question, collected)
     if not candidates:
         return PartialAnswers(())
-    vectors = await encoder.embed([plain(sentence.passage.text) for sentence in candidates])
+    vectors = await encoder.embed([simplify_sentence(sentence.passage.text) for sentence in candidates])
     if not of_all:
         vector = await _embed_question(question, encoder)
         candidates = [
@@ -167,10 +167,13 @@ def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
     candidates = [
-        (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
+        (
+            _Sentence(passage, stands, cosine),
+            frozenset(form for form in weights if is_related_form(form, content_forms(passage.text))),
+        )
         for chunk, cosine in _list_chunks(collected)
         for passage in (passage_of(chunk, sentence.start, sentence.end, 0.0) for sentence in split_sentences(chunk.chunk.text))
-        if (stands := standing(passage.text)) >= MIN_STANDING
+        if (stands := rate_independence(passage.text)) >= MIN_STANDING
     ]
     candidates = _without_formulas(candidates)
     rarity = inverse_frequency(forms for _, forms in candidates)
@@ -198,7 +201,7 @@ def _without_formulas(candidates: Sequence[tuple[_Sentence, frozenset[str]]]) ->
 
 
 def _cosine_of(hit: Hit, scale: CosineScale) -> float:
-    return max(0.0, scale.converted(hit.scores["dense"])) if "dense" in hit.scores else 0.0
+    return max(0.0, scale.convert_cosine(hit.scores["dense"])) if "dense" in hit.scores else 0.0
 
 
 def _list_chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
@@ -230,7 +233,7 @@ def _select_central(collected: Collected) -> list[_Sentence]:
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
         passages = theme_passages(theme, collected.visible, 1.0, most=MAX_FINDINGS)
-        stands = [(standing(passage.text), -number) for number, passage in enumerate(passages)]
+        stands = [(rate_independence(passage.text), -number) for number, passage in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]
             sentences.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
@@ -269,5 +272,5 @@ def _choose_sentences(
 
 def _make_point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
-    text = plain(_BRACKETED_NUMBER.sub("", passage.text))
+    text = simplify_sentence(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

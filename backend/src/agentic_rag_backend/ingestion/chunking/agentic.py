@@ -12,8 +12,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, pieces_of
-from agentic_rag_backend.ingestion.chunking.numbering import WINDOW_UNITS, Window, gaps_of, numbered
+from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, pieces_of
+from agentic_rag_backend.ingestion.chunking.sentence_windows import WINDOW_UNITS, SentenceWindow, gaps_of, number_sentences
 from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in
@@ -23,21 +23,21 @@ _REPLY_TOKENS = 4 * WINDOW_UNITS
 _SCHEMA = object_of({_STARTS: list_of(INTEGER, WINDOW_UNITS)})
 
 
-def inquiry(text: str, units: Sequence[Piece], window: Window) -> Inquiry:
+def make_inquiry(text: str, units: Sequence[Piece], window: SentenceWindow) -> Inquiry:
     """Return the request for the boundaries in a window."""
     return Inquiry(
         prompt=built_in("chunk_boundaries"),
-        values={"sentences": numbered(text, units, window)},
+        values={"sentences": number_sentences(text, units, window)},
         schema=_SCHEMA,
         max_tokens=_REPLY_TOKENS,
-        accepts=lambda reply: _ascending(reply.get(_STARTS), window.count),
+        accepts=lambda reply: _is_ascending(reply.get(_STARTS), window.count),
     )
 
 
-def pieces(
+def cut_pieces(
     text: str,
     units: Sequence[Piece],
-    advice: Sequence[tuple[Window, Mapping[str, Any] | None]],
+    advice: Sequence[tuple[SentenceWindow, Mapping[str, Any] | None]],
     options: ChunkingOptions,
 ) -> Iterator[Piece]:
     """Yield the chunks. ``advice`` has each window's accepted reply; None: the window is divided by size.
@@ -49,10 +49,10 @@ def pieces(
     starts = {window.first + number - 1 for window, reply in advice if reply is not None for number in reply[_STARTS]}
     starts |= {window.first for window, _ in advice}
     edges = {window.first for window, _ in advice if window.first and gaps[window.first - 1] < 1}
-    yield from pieces_of(_without_edges(fitted(starts, gaps, units, options), edges, units, options), units, options)
+    yield from pieces_of(_without_edges(fit_starts(starts, gaps, units, options), edges, units, options), units, options)
 
 
-def _ascending(numbers: Any, count: int) -> bool:
+def _is_ascending(numbers: Any, count: int) -> bool:
     """Return whether ``numbers`` is an ascending list of different numbers from 1 to ``count``."""
     if not isinstance(numbers, list) or any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
         return False
@@ -61,9 +61,9 @@ def _ascending(numbers: Any, count: int) -> bool:
 
 def _without_edges(starts: list[int], edges: set[int], units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
     """Return the starts without the edges of windows inside a paragraph at which two chunks fit in one."""
-    kept: list[int] = []
+    inner: list[int] = []
     for index, start in enumerate(starts):
         end = starts[index + 1] if index + 1 < len(starts) else len(units)
-        if start not in edges or not kept or not fits(units, kept[-1], end - 1, options):
-            kept.append(start)
-    return kept
+        if start not in edges or not inner or not fits_chunk(units, inner[-1], end - 1, options):
+            inner.append(start)
+    return inner

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.functions import definitions_of
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, tiny
-from agentic_rag_backend.ingestion.chunking.sections import Section, joined, shared
+from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, is_tiny
+from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, shared_path
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
@@ -57,49 +57,49 @@ class AstChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
-        found = definitions_of(parsed)
-        if not found:
+        definitions = definitions_of(parsed)
+        if not definitions:
             yield from RecursiveChunker(self._tokenizer)(parsed, options)
             return
-        cutter = Cutter.of(parsed, options, self._tokenizer)
-        imports = _Imports(parsed.text, found)
+        cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
+        imports = _Imports(parsed.text, definitions)
 
-        def joint(first: Section, second: Section, small: Section) -> Section | None:
-            if not tiny(cutter, small) or not cutter.fits(first.start, second.end):
+        def join_sections(before: Section, after: Section, small: Section) -> Section | None:
+            if not is_tiny(cutter, small) or not cutter.fits_chunk(before.start, after.end):
                 return None
-            inside = second.path[: len(first.path)] == first.path and not first.mixed
-            if not inside and first.parent != second.parent and second.path != first.parent:
+            inside = after.path[: len(before.path)] == before.path and not before.mixed
+            if not inside and before.parent != after.parent and after.path != before.parent:
                 return None
-            path = shared(first.path, second.path)
-            return Section(first.start, second.end, path, mixed=first.path != second.path)
+            path = shared_path(before.path, after.path)
+            return Section(before.start, after.end, path, mixed=before.path != after.path)
 
-        for section in joined(_sections(cutter, found), joint):
-            for start, end in cutter.cut(section.start, section.end):
-                yield replace(cutter.piece(start, end, section.path), header=imports.of(start, end))
+        for section in join_tiny_sections(_split_sections(cutter, definitions), join_sections):
+            for start, end in cutter.cut_span(section.start, section.end):
+                yield replace(cutter.make_piece(start, end, section.path), header=imports.list_used(start, end))
 
 
-def _sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:
+def _split_sections(cutter: Cutter, definitions: Sequence[Definition]) -> Iterator[Section]:
     """Yield the parts of the text: definitions that fit, and the text between the definitions inside of longer ones."""
     around: list[Definition] = []
     at = whole_until = 0
-    for each in found:
-        if each.kind == "import" or each.start_char < whole_until:
+    for definition in definitions:
+        if definition.kind == "import" or definition.start_char < whole_until:
             continue
-        while around and around[-1].end_char <= each.start_char:
-            yield from _part(cutter, at, around[-1].end_char, around[-1].path)
+        while around and around[-1].end_char <= definition.start_char:
+            yield from _yield_part(cutter, at, around[-1].end_char, around[-1].path)
             at = max(at, around.pop().end_char)
-        yield from _part(cutter, at, each.start_char, around[-1].path if around else ())
-        at = max(at, each.start_char)
-        around.append(each)
-        if cutter.fits(*cutter.trimmed(each.start_char, each.end_char)):
-            whole_until = each.end_char
-    for each in reversed(around):
-        yield from _part(cutter, at, each.end_char, each.path)
-        at = max(at, each.end_char)
-    yield from _part(cutter, at, len(cutter.text), ())
+        yield from _yield_part(cutter, at, definition.start_char, around[-1].path if around else ())
+        at = max(at, definition.start_char)
+        around.append(definition)
+        if cutter.fits_chunk(*cutter.trim_span(definition.start_char, definition.end_char)):
+            whole_until = definition.end_char
+    for definition in reversed(around):
+        yield from _yield_part(cutter, at, definition.end_char, definition.path)
+        at = max(at, definition.end_char)
+    yield from _yield_part(cutter, at, len(cutter.text), ())
 
 
-def _part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterator[Section]:
+def _yield_part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterator[Section]:
     if start < end and cutter.text[start:end].strip():
         yield Section(start, end, path)
 
@@ -107,17 +107,17 @@ def _part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterat
 class _Imports:
     """The import lines of a text, by the names that they bind."""
 
-    def __init__(self, text: str, found: Sequence[Definition]) -> None:
+    def __init__(self, text: str, definitions: Sequence[Definition]) -> None:
         self._text = text
         self._lines: list[tuple[int, str, frozenset[str]]] = []
-        for each in found:
-            line = " ".join(text[each.start_char : each.end_char].split())
-            if each.kind == "import" and len(line) <= MAX_IMPORT_CHARACTERS:
+        for definition in definitions:
+            line = " ".join(text[definition.start_char : definition.end_char].split())
+            if definition.kind == "import" and len(line) <= MAX_IMPORT_CHARACTERS:
                 bound = frozenset(_NAME.findall(line.rpartition(" import ")[2])) - _KEYWORDS
-                self._lines.append((each.start_char, line, bound))
+                self._lines.append((definition.start_char, line, bound))
 
-    def of(self, start: int, end: int) -> str:
+    def list_used(self, start: int, end: int) -> str:
         """Return the imports above [start, end) that it uses, a line each."""
         used = frozenset(_NAME.findall(self._text[start:end]))
-        lines = [line for place, line, names in self._lines if place < start and names & used]
+        lines = [line for position, line, names in self._lines if position < start and names & used]
         return "\n".join(lines[:MAX_IMPORTS])

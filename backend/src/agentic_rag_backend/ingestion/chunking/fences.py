@@ -20,6 +20,6 @@ def fenced_code(text: str) -> Iterator[Block]:
             opening = line if "`" not in line[2] or line[1][0] == "~" else None
         elif line[1].startswith(opening[1]) and not line[2].strip():
             start, end = opening.start(), line.end() - line[0].endswith("\n")
-            cuts = (each.end() for each in _LINE_END.finditer(text, opening.end(), line.start()))
+            cuts = (line_end.end() for line_end in _LINE_END.finditer(text, opening.end(), line.start()))
             yield Block(start, end, start, (opening.end(), *cuts), tuple)
             opening = None

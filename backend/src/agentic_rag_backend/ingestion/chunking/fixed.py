@@ -20,10 +20,10 @@ class FixedChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into windows of at most ``options.chunk_size`` units."""
-        cutter = WindowCutter.of(parsed, options, self._tokenizer)
+        cutter = WindowCutter.from_parsed_text(parsed, options, self._tokenizer)
         sections = sections_of(parsed.text, parsed.headings)
         section = next(sections)
-        for start, end in cutter.cut(0, len(parsed.text)):
+        for start, end in cutter.cut_span(0, len(parsed.text)):
             while section.end <= start:
                 section = next(sections)
-            yield cutter.piece(start, end, section.path)
+            yield cutter.make_piece(start, end, section.path)

@@ -25,8 +25,8 @@ def definitions_of(parsed: ParsedDocument) -> Sequence[Definition]:
     """Return the definitions of source code by their starts. Empty for other texts."""
     if parsed.language is None:
         return ()
-    found: Sequence[Definition] = import_module(_DEFINITIONS).definitions(parsed.text, parsed.language)
-    return found
+    definitions: Sequence[Definition] = import_module(_DEFINITIONS).find_definitions(parsed.text, parsed.language)
+    return definitions
 
 
 def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[Piece]:
@@ -34,25 +34,29 @@ def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[
 
     A function is in every passage with a part of it, a class in the passage in which it begins.
     """
-    definitions = [each for each in definitions_of(parsed) if each.kind != "import"]
+    definitions = [definition for definition in definitions_of(parsed) if definition.kind != "import"]
     number = 0
-    begun: list[Definition] = []
+    open_definitions: list[Definition] = []
     for piece in pieces:
         while number < len(definitions) and definitions[number].start_char < piece.end:
-            begun.append(definitions[number])
+            open_definitions.append(definitions[number])
             number += 1
-        begun = [each for each in begun if each.end_char > piece.start]
-        names = [_name(each) for each in begun if each.start_char < piece.end and _defines(piece, each, parsed.text)]
+        open_definitions = [definition for definition in open_definitions if definition.end_char > piece.start]
+        names = [
+            _name_definition(definition)
+            for definition in open_definitions
+            if definition.start_char < piece.end and _contains_definition(piece, definition, parsed.text)
+        ]
         yield replace(piece, functions=tuple(dict.fromkeys(names))[:MAX_FUNCTIONS])
 
 
-def _defines(piece: Piece, definition: Definition, text: str) -> bool:
+def _contains_definition(piece: Piece, definition: Definition, text: str) -> bool:
     if definition.kind == "function" or definition.start_char >= piece.start:
         return True
     indent = piece.start - definition.start_char
     return indent < _MAX_INDENT and not text[definition.start_char : piece.start].strip()
 
 
-def _name(definition: Definition) -> str:
+def _name_definition(definition: Definition) -> str:
     name = ".".join(definition.path)
     return name if len(name) <= MAX_NAME_CHARACTERS else "…" + name[1 - MAX_NAME_CHARACTERS :]

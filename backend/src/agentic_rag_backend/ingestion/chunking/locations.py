@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location, regio
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 
-_CARRIED = tuple(each.name for each in fields(Piece) if each.name in LOCATION_FIELDS)
+_CARRIED = tuple(field.name for field in fields(Piece) if field.name in LOCATION_FIELDS)
 """Fields of a location that a piece has under the same name."""
 
 
@@ -19,7 +19,7 @@ class Locator:
         self._text, self._regions = parsed.text, parsed.regions
         self._line, self._counted = 1, 0
 
-    def locate(self, piece: Piece) -> Location:
+    def locate_piece(self, piece: Piece) -> Location:
         """Return where ``piece`` is.
 
         It counts the lines between the previous piece and this one, so that a whole document takes one pass.

@@ -23,23 +23,23 @@ class Measure:
         self._tokens = _token_starts(text, tokenizer)
         self._characters = unit == "characters"
 
-    def tokens(self, start: int, end: int) -> int:
+    def count_tokens(self, start: int, end: int) -> int:
         """Return how many word pieces begin in [start, end)."""
         low, high = np.searchsorted(self._tokens, (start, end))
         return int(high - low)
 
-    def size(self, start: int, end: int) -> int:
+    def measure_span(self, start: int, end: int) -> int:
         """Return the size of [start, end) in the unit."""
-        return end - start if self._characters else self.tokens(start, end)
+        return end - start if self._characters else self.count_tokens(start, end)
 
-    def forward(self, start: int, size: int) -> int:
+    def find_end(self, start: int, size: int) -> int:
         """Return the largest end for which [start, end) has at most ``size`` units."""
         if self._characters:
             return min(start + size, self._length)
         index = int(np.searchsorted(self._tokens, start)) + size
         return int(self._tokens[index]) if index < len(self._tokens) else self._length
 
-    def backward(self, end: int, size: int) -> int:
+    def find_start(self, end: int, size: int) -> int:
         """Return the smallest start for which [start, end) has at most ``size`` units."""
         if self._characters:
             return max(end - size, 0)

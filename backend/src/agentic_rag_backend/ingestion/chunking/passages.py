@@ -34,24 +34,24 @@ def chunks_of(
 def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
     """Return the chunks that have the passages ``pieces``."""
     chunks: list[Chunk] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     locator = Locator(parsed)
     for piece in pieces:
         text = parsed.text[piece.start : piece.end]
         digest = content_hash(text)
         chunks.append(
             Chunk(
-                id=chunk_id(tenant, document_id, digest, seen[digest]),
+                id=chunk_id(tenant, document_id, digest, counts[digest]),
                 document_id=document_id,
                 version=version,
                 ordinal=len(chunks),
                 text=text,
                 size_tokens=piece.size_tokens,
                 content_hash=digest,
-                location=locator.locate(piece),
+                location=locator.locate_piece(piece),
             )
         )
-        seen[digest] += 1
+        counts[digest] += 1
     return chunks
 
 
@@ -68,13 +68,19 @@ def passage_text(title: str, chunk: Chunk) -> str:
     A heading that the chunk's text begins with, or that repeats the title, is not said twice.
     """
     beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
-    path: list[str] = [title.strip()] if title.strip() and not _repeats(beginning, title.strip()) else []
-    path += _nearest([each for each in chunk.location.headings if each != title.strip() and not _begins(beginning, each)])
+    path: list[str] = [title.strip()] if title.strip() and not _repeats_title(beginning, title.strip()) else []
+    path += _select_headings(
+        [
+            heading
+            for heading in chunk.location.headings
+            if heading != title.strip() and not _begins_with_heading(beginning, heading)
+        ]
+    )
     header = header_text(chunk.location.header)
     return "\n".join((*path, *([header] if header else []), *(chunk.location.statements or (chunk.text,))))
 
 
-def _nearest(headings: Sequence[str]) -> list[str]:
+def _select_headings(headings: Sequence[str]) -> list[str]:
     """Return the last headings that fit in `MAX_CONTEXT_CHARACTERS`, in their order. The last one always does."""
     chosen: list[str] = []
     room = MAX_CONTEXT_CHARACTERS
@@ -86,12 +92,12 @@ def _nearest(headings: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _repeats(beginning: str, title: str) -> bool:
+def _repeats_title(beginning: str, title: str) -> bool:
     """Return whether the beginning of a passage repeats the title, or is the text from which the title was taken."""
     excerpt = is_excerpt(title) and beginning.lstrip("# \t\n").startswith(title.removesuffix(EXCERPT_MARK).casefold())
-    return excerpt or _begins(beginning, title)
+    return excerpt or _begins_with_heading(beginning, title)
 
 
-def _begins(text: str, heading: str) -> bool:
+def _begins_with_heading(text: str, heading: str) -> bool:
     lines: Sequence[str] = [line.lstrip("# \t").rstrip("# \t") for line in text.splitlines()]
     return heading.casefold() in lines

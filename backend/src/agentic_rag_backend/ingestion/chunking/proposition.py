@@ -15,8 +15,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, pieces_of
-from agentic_rag_backend.ingestion.chunking.numbering import Window, gaps_of, numbered
+from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, pieces_of
+from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow, gaps_of, number_sentences
 from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
@@ -35,14 +35,17 @@ IsStated = Callable[[str, str, str], bool]
 """Returns whether a statement is said by a source text, in a document with a title."""
 
 
-def inquiry(title: str, text: str, units: Sequence[Piece], window: Window) -> Inquiry:
+def make_inquiry(title: str, text: str, units: Sequence[Piece], window: SentenceWindow) -> Inquiry:
     """Return the request for the statements of a window."""
     return Inquiry(
         prompt=built_in("chunk_statements"),
-        values={"about": fence("about", _about(title, units[window.first])), "sentences": numbered(text, units, window)},
+        values={
+            "about": fence("about", _describe_topic(title, units[window.first])),
+            "sentences": number_sentences(text, units, window),
+        },
         schema=_SCHEMA,
         max_tokens=_REPLY_TOKENS,
-        accepts=lambda reply: any(_places(item, window) for item in _items(reply)),
+        accepts=lambda reply: any(_read_unit_numbers(item, window) for item in _read_items(reply)),
     )
 
 
@@ -50,78 +53,84 @@ def statements_of(
     title: str,
     text: str,
     units: Sequence[Piece],
-    advice: Sequence[tuple[Window, Mapping[str, Any] | None]],
+    advice: Sequence[tuple[SentenceWindow, Mapping[str, Any] | None]],
     is_stated: IsStated,
 ) -> dict[int, list[str]]:
     """Return the statements by the unit that states them, the last one of the units that the model names for a statement."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    by_unit: defaultdict[int, list[str]] = defaultdict(list)
     for window, reply in advice:
-        for item in _items(reply or {}):
-            places = _places(item, window)
+        for item in _read_items(reply or {}):
+            places = _read_unit_numbers(item, window)
             statement = " ".join(str(item.get(_STATEMENT, "")).split())
             if not places or not statement or len(statement) > MAX_STATEMENT_CHARACTERS:
                 continue
-            own = found[places[-1]]
-            source = "\n".join(text[units[place].start : units[place].end] for place in places)
-            room = len(own) < MAX_STATEMENTS and statement not in own
-            if room and is_stated(statement, source, _about(title, units[places[-1]])):
-                own.append(statement)
-    return {unit: own for unit, own in found.items() if own}
+            unit_statements = by_unit[places[-1]]
+            source = "\n".join(text[units[number].start : units[number].end] for number in places)
+            room = len(unit_statements) < MAX_STATEMENTS and statement not in unit_statements
+            if room and is_stated(statement, source, _describe_topic(title, units[places[-1]])):
+                unit_statements.append(statement)
+    return {unit: unit_statements for unit, unit_statements in by_unit.items() if unit_statements}
 
 
-def pieces(
+def cut_pieces(
     text: str, units: Sequence[Piece], statements: Mapping[int, Sequence[str]], options: ChunkingOptions
 ) -> Iterator[Piece]:
     """Yield the chunks with their statements and parents. A chunk in which no sentence has a statement has none."""
     gaps = gaps_of(text, units)
-    parents = fitted((), gaps, units, replace(options, chunk_size=options.parent_size))
-    starts = _starts(units, statements, set(parents), options)
-    for first, end, piece in zip(
+    parents = fit_starts((), gaps, units, replace(options, chunk_size=options.parent_size))
+    starts = _find_starts(units, statements, set(parents), options)
+    for begin, end, piece in zip(
         starts, [*starts[1:], len(units)], pieces_of(starts, units, replace(options, overlap=0)), strict=True
     ):
-        above = max(start for start in parents if start <= first)
-        last = next((start for start in parents if start > first), len(units)) - 1
-        written = [each for unit in range(first, end) for each in _written(text, units[unit], statements.get(unit, ()))]
-        stated = any(unit in statements for unit in range(first, end))
-        yield replace(piece, parent=(units[above].start, units[last].end), statements=tuple(written) if stated else ())
+        above = max(start for start in parents if start <= begin)
+        parent_end = next((start for start in parents if start > begin), len(units)) - 1
+        sentences = [
+            sentence
+            for unit in range(begin, end)
+            for sentence in _statements_or_text(text, units[unit], statements.get(unit, ()))
+        ]
+        has_statements = any(unit in statements for unit in range(begin, end))
+        yield replace(
+            piece, parent=(units[above].start, units[parent_end].end), statements=tuple(sentences) if has_statements else ()
+        )
 
 
-def _starts(
+def _find_starts(
     units: Sequence[Piece], statements: Mapping[int, Sequence[str]], parents: set[int], options: ChunkingOptions
 ) -> list[int]:
     """Return the first units of chunks: at the beginning of parents and sections, and where a chunk is full."""
     starts: list[int] = []
-    held = 0
+    count = 0
     for unit in range(len(units)):
-        own = len(statements.get(unit, ())) or 1
+        unit_count = len(statements.get(unit, ())) or 1
         new = not starts or unit in parents or units[unit].headings != units[unit - 1].headings
-        if new or held + own > MAX_STATEMENTS or not fits(units, starts[-1], unit, options):
+        if new or count + unit_count > MAX_STATEMENTS or not fits_chunk(units, starts[-1], unit, options):
             starts.append(unit)
-            held = 0
-        held += own
+            count = 0
+        count += unit_count
     return starts
 
 
-def _written(text: str, unit: Piece, statements: Sequence[str]) -> Sequence[str]:
+def _statements_or_text(text: str, unit: Piece, statements: Sequence[str]) -> Sequence[str]:
     """Return the statements of a unit, or its own words."""
     return statements or (" ".join(text[unit.start : unit.end].split()),)
 
 
-def _about(title: str, unit: Piece) -> str:
+def _describe_topic(title: str, unit: Piece) -> str:
     """Return the title and the headings above a unit, which sentences may refer to."""
     return " – ".join(dict.fromkeys(part for part in (title.strip(), *unit.headings) if part))
 
 
-def _items(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _read_items(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     items = reply.get(_STATEMENTS)
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
-def _places(item: Mapping[str, Any], window: Window) -> list[int]:
+def _read_unit_numbers(item: Mapping[str, Any], window: SentenceWindow) -> list[int]:
     """Return the units that a statement names, in ascending order; empty if a number is not of the window."""
     numbers = item.get(_SENTENCES)
     if not isinstance(numbers, list) or not 0 < len(numbers) <= _MAX_SOURCES:
         return []
-    if any(isinstance(each, bool) or not isinstance(each, int) or not 1 <= each <= window.count for each in numbers):
+    if any(isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= window.count for number in numbers):
         return []
     return sorted({window.first + number - 1 for number in numbers})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
-from agentic_rag_backend.ingestion.chunking.sections import Section, joined, sections_of, shared
+from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, sections_of, shared_path
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
@@ -29,29 +29,29 @@ class RecursiveChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
-        cutter = Cutter.of(parsed, options, self._tokenizer)
+        cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
         for start, end, path in passages_of(cutter, parsed):
-            yield cutter.piece(start, end, path)
+            yield cutter.make_piece(start, end, path)
 
 
 def passages_of(cutter: Cutter, parsed: ParsedDocument) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the start, the end and the headings of each passage."""
 
-    def joint(first: Section, second: Section, small: Section) -> Section | None:
-        if not tiny(cutter, small):
+    def join_sections(before: Section, after: Section, small: Section) -> Section | None:
+        if not is_tiny(cutter, small):
             return None
-        if second.path[: len(first.path)] == first.path and not first.mixed:
+        if after.path[: len(before.path)] == before.path and not before.mixed:
             # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
-            return Section(first.start, second.end, second.path)
-        if not cutter.fits(first.start, second.end):
+            return Section(before.start, after.end, after.path)
+        if not cutter.fits_chunk(before.start, after.end):
             return None
-        return Section(first.start, second.end, shared(first.path, second.path), mixed=True)
+        return Section(before.start, after.end, shared_path(before.path, after.path), mixed=True)
 
-    for section in joined(sections_of(parsed.text, parsed.headings), joint):
-        for start, end in cutter.cut(section.start, section.end):
+    for section in join_tiny_sections(sections_of(parsed.text, parsed.headings), join_sections):
+        for start, end in cutter.cut_span(section.start, section.end):
             yield start, end, section.path
 
 
-def tiny(cutter: Cutter, section: Section) -> bool:
+def is_tiny(cutter: Cutter, section: Section) -> bool:
     """Return whether a section is too small to be a chunk by itself."""
-    return cutter.measure.size(section.start, section.end) < TINY_SHARE * cutter.options.chunk_size
+    return cutter.measure.measure_span(section.start, section.end) < TINY_SHARE * cutter.options.chunk_size

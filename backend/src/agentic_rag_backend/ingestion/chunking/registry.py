@@ -10,7 +10,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
 from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
-from agentic_rag_backend.ingestion.chunking.parent_child import ParentChildChunker
+from agentic_rag_backend.ingestion.chunking.parent_chunks import ParentChildChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -84,14 +84,14 @@ def check_options(options: ChunkingOptions) -> None:
         raise InvalidRequest(f"chunking strategy {options.strategy!r} is not known; known are {', '.join(KNOWN)}")
     if options.unit not in SIZES:
         raise InvalidRequest(f"chunking unit {options.unit!r} is not known; known are {', '.join(SIZES)}")
-    least, most = SIZES[options.unit]
-    if not least <= options.chunk_size <= most:
-        raise InvalidRequest(f"chunk_size must be {least} to {most} {options.unit}; it is {options.chunk_size}")
+    least, largest = SIZES[options.unit]
+    if not least <= options.chunk_size <= largest:
+        raise InvalidRequest(f"chunk_size must be {least} to {largest} {options.unit}; it is {options.chunk_size}")
     if not 0 <= options.overlap <= options.chunk_size // 2:
         raise InvalidRequest(f"overlap must be 0 to {options.chunk_size // 2} (half of chunk_size); it is {options.overlap}")
-    if options.strategy in WITH_PARENTS and not options.chunk_size < options.parent_size <= most:
+    if options.strategy in WITH_PARENTS and not options.chunk_size < options.parent_size <= largest:
         raise InvalidRequest(
-            f"parent_size must be above chunk_size ({options.chunk_size}) and at most {most} {options.unit}; "
+            f"parent_size must be above chunk_size ({options.chunk_size}) and at most {largest} {options.unit}; "
             f"it is {options.parent_size}"
         )
     low, high = PERCENTILES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
-from agentic_rag_backend.language.sentences import is_ended
+from agentic_rag_backend.language.sentences import has_end_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def sections_of(text: str, headings: Sequence[Heading]) -> Iterator[Section]:
     above: list[Heading] = []
     for heading, end in zip(headings, [*starts[1:], len(text)], strict=False):
         above = [outer for outer in above if outer.level < heading.level] + [heading]
-        yield Section(heading.start_char, end, tuple(each.title for each in above))
+        yield Section(heading.start_char, end, tuple(ancestor.title for ancestor in above))
 
 
 def paged_sections(parsed: ParsedDocument) -> Iterator[Section]:
@@ -62,27 +62,27 @@ def _page_starts(parsed: ParsedDocument) -> list[int]:
     for before, after in pairwise(parsed.regions):
         if (before.page, before.sheet) == (after.page, after.sheet):
             continue
-        first = parsed.text[after.start_char : after.start_char + 1]
-        if is_ended(parsed.text[before.start_char : before.end_char]) or not first.islower():
+        character = parsed.text[after.start_char : after.start_char + 1]
+        if has_end_mark(parsed.text[before.start_char : before.end_char]) or not character.islower():
             starts.append(after.start_char)
     return starts
 
 
-def joined(sections: Iterable[Section], joint: Joint) -> Iterator[Section]:
+def join_tiny_sections(sections: Iterable[Section], joint: Joint) -> Iterator[Section]:
     """Yield the sections, tiny ones joined with what follows; a tiny last one with what precedes."""
-    held: list[Section] = []
+    waiting: list[Section] = []
     for section in sections:
-        if len(held) == 2:
-            yield held.pop(0)
-        if held and (both := joint(held[-1], section, held[-1])):
-            held[-1] = both
+        if len(waiting) == 2:
+            yield waiting.pop(0)
+        if waiting and (joined_section := joint(waiting[-1], section, waiting[-1])):
+            waiting[-1] = joined_section
         else:
-            held.append(section)
-    if len(held) == 2 and (both := joint(held[0], held[1], held[1])):
-        held = [both]
-    yield from held
+            waiting.append(section)
+    if len(waiting) == 2 and (joined_section := joint(waiting[0], waiting[1], waiting[1])):
+        waiting = [joined_section]
+    yield from waiting
 
 
-def shared(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+def shared_path(path: Sequence[str], other_path: Sequence[str]) -> tuple[str, ...]:
     """Return the beginning that two heading paths have in common."""
-    return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, other_path, strict=False)))

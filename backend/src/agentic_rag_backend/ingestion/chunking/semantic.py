@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, size
+from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, measure_units
 from agentic_rag_backend.models.embedding.base import Vectors
 
 SENTENCES_PER_SIDE = 2
@@ -21,7 +21,7 @@ SMALL_SHARE = 0.25
 """A chunk smaller than this share of the chunk size is joined with the neighbour that is nearer in meaning."""
 
 
-def distances(vectors: Vectors) -> NDArray[np.float64]:
+def measure_distances(vectors: Vectors) -> NDArray[np.float64]:
     """Return the distance at each gap between neighbouring units, shape (units - 1,), rounded so that ties are ties."""
     count = len(vectors)
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
@@ -29,41 +29,47 @@ def distances(vectors: Vectors) -> NDArray[np.float64]:
     before = sums[gaps] - sums[np.maximum(gaps - SENTENCES_PER_SIDE, 0)]
     after = sums[np.minimum(gaps + SENTENCES_PER_SIDE, count)] - sums[gaps]
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-    found: NDArray[np.float64] = 1 - np.einsum("ij,ij->i", before, after) / np.maximum(lengths, 1e-12)
-    return found.round(4)
+    gap_distances: NDArray[np.float64] = 1 - np.einsum("ij,ij->i", before, after) / np.maximum(lengths, 1e-12)
+    return gap_distances.round(4)
 
 
-def breakpoints(vectors: Vectors, units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
+def find_breakpoints(vectors: Vectors, units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
     """Return the indexes of the units that begin a chunk, the first one included. A pure function of its arguments."""
     if len(units) < 2:
         return [0] if units else []
-    gaps = distances(vectors)
+    gaps = measure_distances(vectors)
     limit = float(np.percentile(gaps, options.percentile))
     above = {unit for unit in range(1, len(units)) if gaps[unit - 1] > limit}
-    return _joined(fitted(above, gaps, units, options), gaps, units, options)
+    return _join_small_chunks(fit_starts(above, gaps, units, options), gaps, units, options)
 
 
-def _joined(starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
+def _join_small_chunks(
+    starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece], options: ChunkingOptions
+) -> list[int]:
     """Return the starts without those of chunks that are too small, if a neighbour has room for them."""
-    kept = [starts[0]]
+    joined_starts = [starts[0]]
     ends = [*starts[1:], len(units)]
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if index and (
-            _joins(units, kept[-1], start, end, options)
-            and (end == len(units) or gaps[start - 1] <= gaps[end - 1] or not fits(units, start, _end(ends, index) - 1, options))
+            _may_join(units, joined_starts[-1], start, end, options)
+            and (
+                end == len(units)
+                or gaps[start - 1] <= gaps[end - 1]
+                or not fits_chunk(units, start, _end_of_chunk(ends, index) - 1, options)
+            )
         ):
             continue
         if index:
-            kept.append(start)
-    return kept
+            joined_starts.append(start)
+    return joined_starts
 
 
-def _end(ends: Sequence[int], index: int) -> int:
+def _end_of_chunk(ends: Sequence[int], index: int) -> int:
     return ends[min(index + 1, len(ends) - 1)]
 
 
-def _joins(units: Sequence[Piece], first: int, start: int, end: int, options: ChunkingOptions) -> bool:
+def _may_join(units: Sequence[Piece], before: int, start: int, end: int, options: ChunkingOptions) -> bool:
     """Return whether the chunk [start, end) or the one before it is small, and both fit in one."""
     small = SMALL_SHARE * options.chunk_size
-    either = min(size(units, start, end - 1, options), size(units, first, start - 1, options))
-    return either < small and fits(units, first, end - 1, options)
+    either = min(measure_units(units, start, end - 1, options), measure_units(units, before, start - 1, options))
+    return either < small and fits_chunk(units, before, end - 1, options)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
-from agentic_rag_backend.ingestion.chunking.recursive import tiny
-from agentic_rag_backend.ingestion.chunking.sections import Section, joined, paged_sections, shared
+from agentic_rag_backend.ingestion.chunking.recursive import is_tiny
+from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, paged_sections, shared_path
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
@@ -24,18 +24,18 @@ class StructureChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
-        cutter = Cutter.of(parsed, options, self._tokenizer)
+        cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
 
-        def joint(first: Section, second: Section, small: Section) -> Section | None:
-            if not tiny(cutter, small) or not cutter.fits(first.start, second.end):
+        def join_sections(before: Section, after: Section, small: Section) -> Section | None:
+            if not is_tiny(cutter, small) or not cutter.fits_chunk(before.start, after.end):
                 return None
-            if not first.mixed and len(second.path) > len(first.path) and second.path[: len(first.path)] == first.path:
+            if not before.mixed and len(after.path) > len(before.path) and after.path[: len(before.path)] == before.path:
                 # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
-                return Section(first.start, second.end, second.path)
-            if first.parent != second.parent:
+                return Section(before.start, after.end, after.path)
+            if before.parent != after.parent:
                 return None
-            return Section(first.start, second.end, shared(first.path, second.path), mixed=first.path != second.path)
+            return Section(before.start, after.end, shared_path(before.path, after.path), mixed=before.path != after.path)
 
-        for section in joined(paged_sections(parsed), joint):
-            for start, end in cutter.cut(section.start, section.end):
-                yield cutter.piece(start, end, section.path)
+        for section in join_tiny_sections(paged_sections(parsed), join_sections):
+            for start, end in cutter.cut_span(section.start, section.end):
+                yield cutter.make_piece(start, end, section.path)

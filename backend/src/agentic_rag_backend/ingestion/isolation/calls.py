@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS, units_of
+from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS, units_of
 from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
@@ -34,17 +34,17 @@ class WorkerResources:
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
-def check(_: WorkerResources, *arguments: Any) -> tuple[str, tuple[str, ...]]:
+def check_file(_: WorkerResources, *arguments: Any) -> tuple[str, tuple[str, ...]]:
     """Do what `check_in_place` does."""
     return check_in_place(*arguments)
 
 
 def check_in_place(
-    head: bytes, media_type: str, charset: str | None, file_name: str | None, whole: bool
+    head: bytes, media_type: str, charset: str | None, file_name: str | None, is_whole: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
-    found = parser_of(media_type, charset).check(head, whole=whole)
-    return title_of(found, file_name), found.warnings
+    """Check the beginning of a file, or all of it if ``is_whole``. Return the title of the document, and warnings."""
+    preview = parser_of(media_type, charset).check(head, is_whole=is_whole)
+    return title_of(preview, file_name), preview.warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ReadingOptions:
     ocr: TesseractOptions | str = "no OCR"
 
 
-def read(
+def read_file(
     resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ReadingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
     """Return a document's text and its chunks. ``owner`` is its tenant, id and version.
@@ -63,7 +63,7 @@ def read(
     ``content`` is the original, or the text that was made from it before (a str).
     """
     tenant, document_id, version = owner
-    parsed = _parsed(content, media_type, options)
+    parsed = _parse_file(content, media_type, options)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options.processing.chunking, tokenizer=resources.tokenizer)
     return replace(parsed, metadata=dict(parsed.metadata), headings=(), regions=()), chunks
 
@@ -76,56 +76,56 @@ def read_with_rules(
     title: str,
     options: ReadingOptions,
 ) -> tuple[ParsedDocument, list[Chunk], list[Extraction] | None]:
-    """Return what `read` and `extract` return, in one call.
+    """Return what `read_file` and `extract_chunks` return, in one call.
 
     None instead of extractions: the rules failed, and have to read each chunk alone.
     """
-    parsed, chunks = read(resources, content, media_type, owner, options)
+    parsed, chunks = read_file(resources, content, media_type, owner, options)
     try:
-        return parsed, chunks, extract(resources, title, chunks)
+        return parsed, chunks, extract_chunks(resources, title, chunks)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the calling process repeats the extraction and reports the error
         return parsed, chunks, None
 
 
-def units(
+def read_units(
     resources: WorkerResources, content: bytes | str, media_type: str, options: ReadingOptions
 ) -> tuple[ParsedDocument, list[Piece]]:
     """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them.
 
     There are at most ``MAX_UNITS + 1`` of them.
     """
-    parsed = _parsed(content, media_type, options)
-    found = list(islice(units_of(parsed, options.processing.chunking, resources.tokenizer), MAX_UNITS + 1))
-    return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
+    parsed = _parse_file(content, media_type, options)
+    pieces = list(islice(units_of(parsed, options.processing.chunking, resources.tokenizer), MAX_UNITS + 1))
+    return replace(parsed, metadata=dict(parsed.metadata), headings=()), pieces
 
 
-def _parsed(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
+def _parse_file(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
     recogniser = NoRecogniser(options.ocr) if isinstance(options.ocr, str) else Tesseract(options.ocr)
     parser = parser_of(media_type, options.processing.charset, recogniser, options.processing.attachments)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     return replace(parsed, language=FORMATS[media_type].language)
 
 
-def attachments(_: WorkerResources, content: bytes, media_type: str, options: AttachmentOptions) -> list[Attachment]:
+def read_attachments(_: WorkerResources, content: bytes, media_type: str, options: AttachmentOptions) -> list[Attachment]:
     """Return the files within a file that become documents of their own."""
     return attachments_of(media_type).read(content, options)
 
 
-def extract(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+def extract_chunks(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
     """Return the extractions by rules from chunks of one document."""
     return resources.extractor.extract_document(title, chunks)
 
 
-def frame(_: WorkerResources, content: bytes, media_type: str, number: int) -> PageFrame:
+def read_page_frame(_: WorkerResources, content: bytes, media_type: str, number: int) -> PageFrame:
     """Return the visible part of a page and its rotation."""
-    return renderer_of(media_type).frame(content, number)
+    return renderer_of(media_type).read_frame(content, number)
 
 
-def picture(_: WorkerResources, content: bytes, media_type: str, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
+def draw_page(_: WorkerResources, content: bytes, media_type: str, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
     """Return a PNG of a page with ``boxes`` highlighted."""
-    return renderer_of(media_type).picture(content, number, scale, boxes)
+    return renderer_of(media_type).draw_picture(content, number, scale, boxes)
 
 
 COMPUTATIONS: Mapping[str, Callable[..., Any]] = {
@@ -135,22 +135,22 @@ COMPUTATIONS: Mapping[str, Callable[..., Any]] = {
 """Functions that `IsolatedOffload` may run: those whose cost a document decides."""
 
 
-def compute(_: WorkerResources, name: str, arguments: Sequence[Any]) -> Any:
+def run_computation(_: WorkerResources, name: str, arguments: Sequence[Any]) -> Any:
     """Return the result of a function of `COMPUTATIONS`."""
     return COMPUTATIONS[name](*arguments)
 
 
 CHECK = "check"
 CALLS: Mapping[str, Callable[..., Any]] = {
-    CHECK: check,
-    "read": read,
+    CHECK: check_file,
+    "read": read_file,
     "read_with_rules": read_with_rules,
-    "units": units,
-    "attachments": attachments,
-    "extract": extract,
-    "frame": frame,
-    "picture": picture,
-    "compute": compute,
+    "units": read_units,
+    "attachments": read_attachments,
+    "extract": extract_chunks,
+    "frame": read_page_frame,
+    "picture": draw_page,
+    "compute": run_computation,
 }
 _OF_FILES = frozenset({CHECK, "read", "read_with_rules", "units", "attachments", "frame", "picture"})
 """Calls whose first arguments are the content of a file and its media type."""
@@ -158,5 +158,5 @@ _OF_FILES = frozenset({CHECK, "read", "read_with_rules", "units", "attachments",
 
 def media_type_of(name: str, arguments: Sequence[Any]) -> str | None:
     """Return the media type that a call reads. None if it reads no file, or no parser reads the media type."""
-    found = arguments[1] if name in _OF_FILES else None
-    return found if found in PARSERS else None
+    media_type = arguments[1] if name in _OF_FILES else None
+    return media_type if media_type in PARSERS else None

@@ -60,7 +60,7 @@ class ForkedWorker:
     def demote(self) -> None:
         """Lower the worker's priority, because its call takes long."""
         self.demoted = True
-        self.server.command(DEMOTE, self.pid)
+        self.server.send_command(DEMOTE, self.pid)
 
     def hang_up(self) -> None:
         """Close the connection, so that an idle worker ends."""
@@ -74,7 +74,7 @@ class ForkedWorker:
         if self.ended.done():
             return
         if self.server.alive:
-            self.server.command(KILL, self.pid)
+            self.server.send_command(KILL, self.pid)
         else:
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -94,7 +94,7 @@ class WorkerServer:
         self._buffer = bytearray()
         self.alive = True
         self.pid = process.pid
-        self._loop.add_reader(control, self._read)
+        self._loop.add_reader(control, self._read_events)
 
     @classmethod
     async def start(cls, tokenizer_file: Path | None, niceness: int) -> WorkerServer:
@@ -111,7 +111,7 @@ class WorkerServer:
                 process = subprocess.Popen(  # noqa: ASYNC220, S603 - this package's own module; it returns in a millisecond
                     command,
                     pass_fds=[theirs.fileno()],
-                    env=_environment(),
+                    env=_make_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     process_group=0,  # Ctrl-C goes to the serving process, which ends this one; see `priority`
@@ -143,38 +143,38 @@ class WorkerServer:
         future: asyncio.Future[ForkedWorker] = self._loop.create_future()
         if media_type is not None and media_type not in self._imported:
             self._imported |= {media_type}
-            self.command(IMPORT, number_of(media_type))
+            self.send_command(IMPORT, number_of(media_type))
         self._starting.append((future, ours, self._imported))
         with theirs:
             try:
                 socket.send_fds(self._control, [COMMAND.pack(FORK, 0)], [theirs.fileno()])
             except OSError:
-                self._lost()
+                self._drop_server()
         try:
             async with asyncio.timeout(_FORK_S):
                 return await asyncio.shield(future)
         except TimeoutError:
-            self._lost()
+            self._drop_server()
             raise ServerGone from None
         except asyncio.CancelledError:
-            future.add_done_callback(_abandon)
+            future.add_done_callback(_abandon_worker)
             raise
 
-    def command(self, command: bytes, number: int) -> None:
+    def send_command(self, command: bytes, number: int) -> None:
         """Send a command about one worker or media type. Without a server, do nothing."""
         with contextlib.suppress(OSError):
             self._control.send(COMMAND.pack(command, number))
 
     async def close(self) -> None:
         """End the server and all of its workers."""
-        self._lost()
+        self._drop_server()
         try:
             await asyncio.to_thread(self._process.wait, _STOP_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
 
-    def _read(self) -> None:
+    def _read_events(self) -> None:
         try:
             data = self._control.recv(64 * 1024)
         except BlockingIOError:
@@ -182,59 +182,59 @@ class WorkerServer:
         except OSError:
             data = b""
         if not data:
-            self._lost()
+            self._drop_server()
             return
         self._buffer += data
         while len(self._buffer) >= EVENT.size:
             event, pid, status = EVENT.unpack(self._buffer[: EVENT.size])
             del self._buffer[: EVENT.size]
-            self._happened(event, pid, status)
+            self._handle_event(event, pid, status)
 
-    def _happened(self, event: bytes, pid: int, status: int) -> None:
+    def _handle_event(self, event: bytes, pid: int, status: int) -> None:
         if event == READY and not self._ready.done():
             self._ready.set_result(None)
         elif event == STARTED:
             future, connection, media_types = self._starting.popleft()
             if pid < 0:
                 connection.close()
-                _fail(future)
+                _fail_future(future)
                 return
             worker = ForkedWorker(pid, connection, self._loop.create_future(), self, media_types)
             self._workers[pid] = worker
             future.set_result(worker)
-        elif event == ENDED and (ended := self._workers.pop(pid, None)) is not None:
-            ended.ended.set_result(status)
+        elif event == ENDED and (ended_worker := self._workers.pop(pid, None)) is not None:
+            ended_worker.ended.set_result(status)
 
-    def _lost(self) -> None:
+    def _drop_server(self) -> None:
         """Drop a server that disconnected or does not answer. Its workers end with it."""
         if not self.alive:
             return
         self.alive = False
         self._loop.remove_reader(self._control)
         self._control.close()
-        _fail(self._ready)
+        _fail_future(self._ready)
         for future, connection, _ in self._starting:
             connection.close()
-            _fail(future)
+            _fail_future(future)
         self._starting.clear()
         for worker in self._workers.values():
             worker.ended.cancel()
         self._workers.clear()
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     source = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
     return {**passed_on, **_ONE_THREAD, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": path}
 
 
-def _fail(future: asyncio.Future[ForkedWorker] | asyncio.Future[None]) -> None:
+def _fail_future(future: asyncio.Future[ForkedWorker] | asyncio.Future[None]) -> None:
     if not future.done():
         future.set_exception(ServerGone())
         future.exception()  # a waiting caller still gets it, but none is required
 
 
-def _abandon(future: asyncio.Future[ForkedWorker]) -> None:
+def _abandon_worker(future: asyncio.Future[ForkedWorker]) -> None:
     if not future.cancelled() and future.exception() is None:
         future.result().kill()

@@ -25,8 +25,8 @@ import termios
 from pathlib import Path
 
 from agentic_rag_backend.domain.document import ProcessingOptions
-from agentic_rag_backend.ingestion.isolation import worker
-from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract, read
+from agentic_rag_backend.ingestion.isolation import worker_process
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract_chunks, read_file
 from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import LONG_RUNNING, lower_process
@@ -37,7 +37,7 @@ IMPORT, FORK, KILL, DEMOTE = b"I", b"F", b"K", b"D"
 READY, STARTED, ENDED = b"R", b"S", b"X"
 
 
-class Server:
+class ForkServer:
     """Forks, reaps and kills workers."""
 
     def __init__(self, control: socket.socket, resources: WorkerResources) -> None:
@@ -53,22 +53,22 @@ class Server:
 
     def run(self) -> None:
         """Serve until the other side disconnects."""
-        self._report(READY, 0, 0)
+        self._report_event(READY, 0, 0)
         try:
             while True:
                 readable, _, _ = select.select([self._control, self._ended], [], [])
                 if self._ended in readable:
                     with contextlib.suppress(BlockingIOError):
                         self._ended.recv(4096)
-                    self._reap()
-                if self._control in readable and not self._command():
+                    self._reap_children()
+                if self._control in readable and not self._handle_command():
                     return
         finally:
             signal.set_wakeup_fd(-1)
             for pid in tuple(self._alive):
-                _kill(pid)
+                _kill_worker(pid)
 
-    def _command(self) -> bool:
+    def _handle_command(self) -> bool:
         try:
             message, descriptors, _, _ = socket.recv_fds(self._control, COMMAND.size, 1)
         except OSError:  # reset: the other side ended and left reports unread
@@ -77,65 +77,65 @@ class Server:
             return False
         command, number = COMMAND.unpack(message)
         if command == FORK and descriptors:
-            self._fork(socket.socket(fileno=descriptors[0]))
+            self._fork_worker(socket.socket(fileno=descriptors[0]))
         elif command == IMPORT:
-            _import(number)
+            _import_libraries(number)
         elif number in self._alive and command == KILL:
-            _kill(number)
+            _kill_worker(number)
         elif number in self._alive and command == DEMOTE:
             lower_process(LONG_RUNNING, number)
         return True
 
-    def _fork(self, connection: socket.socket) -> None:
+    def _fork_worker(self, connection: socket.socket) -> None:
         try:
             pid = os.fork()
         except OSError:  # no process or memory available: the closed connection reports it
             pid = -1
         if pid == 0:
-            worker.run(connection, self._resources)
+            worker_process.run_worker(connection, self._resources)
         connection.close()
         if pid > 0:
             self._alive.add(pid)
-        self._report(STARTED, pid, 0)
+        self._report_event(STARTED, pid, 0)
 
-    def _reap(self) -> None:
+    def _reap_children(self) -> None:
         while True:
             try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if ended is None:
+            if child is None:
                 return
             # Programs that a worker started end with it. Its number is not reused before it is reaped.
-            _kill(ended.si_pid)
-            _, status = os.waitpid(ended.si_pid, 0)
-            self._alive.discard(ended.si_pid)
-            self._report(ENDED, ended.si_pid, os.waitstatus_to_exitcode(status))
+            _kill_worker(child.si_pid)
+            _, status = os.waitpid(child.si_pid, 0)
+            self._alive.discard(child.si_pid)
+            self._report_event(ENDED, child.si_pid, os.waitstatus_to_exitcode(status))
 
-    def _report(self, event: bytes, pid: int, status: int) -> None:
+    def _report_event(self, event: bytes, pid: int, status: int) -> None:
         with contextlib.suppress(OSError):
             self._control.sendall(EVENT.pack(event, pid, status))
 
 
-def _kill(pid: int) -> None:
+def _kill_worker(pid: int) -> None:
     """Kill a worker and its child processes. A worker leads its own process group as soon as it runs."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
 
-def _warm(resources: WorkerResources) -> None:
+def _warm_calls(resources: WorkerResources) -> None:
     """Run each call once, so that modules and data are loaded here and shared by every worker."""
     owner = ("t_" + "0" * 32, "warm", 1)
     options = ReadingOptions(ProcessingOptions())
-    _, chunks = read(resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, options)
-    extract(resources, "Warm", chunks)
+    _, chunks = read_file(resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, options)
+    extract_chunks(resources, "Warm", chunks)
 
 
-def _import(number: int) -> None:
+def _import_libraries(number: int) -> None:
     """Import the libraries of a media type. A worker repeats an import that fails, and reports the error."""
     with contextlib.suppress(Exception):
-        registry.load(number)
+        registry.load_libraries(number)
     _share_objects()
 
 
@@ -160,10 +160,10 @@ def main(arguments: list[str]) -> None:
     _leave_terminal()
     control = socket.socket(fileno=int(arguments[0]))
     resources = WorkerResources(WordPieceTokenizer(Path(arguments[2]) if len(arguments) > 2 else None))
-    _warm(resources)
+    _warm_calls(resources)
     _share_objects()
     lower_process(int(arguments[1]))  # from now on, because callers wait for the start
-    Server(control, resources).run()
+    ForkServer(control, resources).run()
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import AttachmentOptions, Failure
 from agentic_rag_backend.domain.location import Box, Region
+from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 SNIFFED_BYTES = 1024 * 1024
@@ -28,7 +28,7 @@ def wide_table(columns: int) -> str:
     return f"only the first {MAX_COLUMNS} columns of a table are read; the widest table of the file has {columns}"
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """Return a text of at most ``limit`` characters. A longer one ends with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
@@ -107,8 +107,8 @@ class Parser(Protocol):
     Every method raises `UnreadableDocument` if the file is not of that kind or contains no text.
     """
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
-        """Check a file cheaply at upload. ``head`` is its beginning, or all of it if ``whole``."""
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
+        """Check a file cheaply at upload. ``head`` is its beginning, or all of it if ``is_whole``."""
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Parse a whole file."""
@@ -120,14 +120,14 @@ class Parser(Protocol):
 class PictureParser(Parser, Protocol):
     """`Parser` of files that may contain pictures of text."""
 
-    def recognising(self, recogniser: Recogniser) -> Parser:
+    def with_recogniser(self, recogniser: Recogniser) -> Parser:
         """Return a parser of one file that reads pictures with ``recogniser``."""
 
 
 class TextParser(Protocol):
-    """`Parser` of files that are text: `encodings.parser` decodes them first."""
+    """`Parser` of files that are text: `encodings.decoding_parser` decodes them first."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """See `Parser.check`."""
 
     def parse(self, text: str) -> ParsedDocument:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.location import Region
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import (
     MAX_COLUMNS,
     MAX_HEADING_CHARACTERS,
     Heading,
     ParsedDocument,
-    shortened,
+    shorten_text,
     wide_table,
 )
 
@@ -49,28 +49,28 @@ class TextBuilder:
         self._headings: list[Heading] = []
         self._regions: list[Region] = []
 
-    def paragraph(self, text: str, **where: Any) -> None:
+    def add_paragraph(self, text: str, **where: Any) -> None:
         """Add a block. A text without visible characters adds nothing."""
-        self.lines([(text, where)])
+        self.add_lines([(text, where)])
 
-    def heading(self, level: int, title: str, **where: Any) -> None:
+    def add_heading(self, level: int, title: str, **where: Any) -> None:
         """Add a block that is a heading. ``level`` counts from 1."""
-        plain = " ".join(_clean(title).split())
+        plain = " ".join(_clean_text(title).split())
         if plain:
             start = self._next_block()
-            self._headings.append(Heading(level, shortened(plain, MAX_HEADING_CHARACTERS), start))
-            self.lines([(plain, where)])
+            self._headings.append(Heading(level, shorten_text(plain, MAX_HEADING_CHARACTERS), start))
+            self.add_lines([(plain, where)])
 
-    def lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]], *, joins: Sequence[str] = ()) -> None:
+    def add_lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]], *, joins: Sequence[str] = ()) -> None:
         """Add a block of lines, each with its own place. ``joins[i]`` follows line ``i``, a line break if there is none."""
         between = "\n\n"
         for number, (line, where) in enumerate(lines):
-            text = _clean(line).strip()
+            text = _clean_text(line).strip()
             if text:
-                self._append(text, where, between=between)
+                self._append_text(text, where, between=between)
                 between = joins[number] if number < len(joins) else "\n"
 
-    def table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
+    def add_table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
         """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false.
 
         Columns beyond `MAX_COLUMNS` are left out, and the document has a warning.
@@ -79,27 +79,28 @@ class TextBuilder:
         self._widest = max(self._widest, widest)
         if widest > MAX_COLUMNS:
             rows = [row[:MAX_COLUMNS] for row in rows]
-        filled = [[each.strip() for each in row] if _is_plain(row) else [_cell(each) for each in row] for row in rows]
+        filled = [[cell.strip() for cell in row] if _is_plain(row) else [_format_cell(cell) for cell in row] for row in rows]
         width = max((len(row) for row in filled), default=0)
         if not width or not any(any(row) for row in filled):
             return
         where: Sequence[Mapping[str, Any]] = places or [{}] * len(filled)
         full = sum(len(row) - row.count("") for row in filled) >= (1 - MAX_EMPTY_SHARE) * width * len(filled)
-        rest = width if full else 0
+        row_width = width if full else 0
         lines = [
-            (_row(row, rest if number else width), place) for number, (row, place) in enumerate(zip(filled, where, strict=True))
+            (_format_row(row, row_width if number else width), location)
+            for number, (row, location) in enumerate(zip(filled, where, strict=True))
         ]
-        rule: tuple[str, Mapping[str, Any]] = (_row(["---"] * width, width), {})
-        lines = [lines[0], rule, *lines[1:]] if header else [(_row([""] * width, width), {}), rule, *lines]
-        self._add(lines)
+        rule: tuple[str, Mapping[str, Any]] = (_format_row(["---"] * width, width), {})
+        lines = [lines[0], rule, *lines[1:]] if header else [(_format_row([""] * width, width), {}), rule, *lines]
+        self._add_block(lines)
 
-    def document(self, parsed: ParsedDocument, *, level: int) -> None:
+    def add_document(self, parsed: ParsedDocument, *, level: int) -> None:
         """Add the text of another file, ``level`` headings deeper. Its regions are places in that file and are left out."""
         start = self._next_block()
         self._headings += [
-            replace(each, level=each.level + level, start_char=start + each.start_char) for each in parsed.headings
+            replace(heading, level=heading.level + level, start_char=start + heading.start_char) for heading in parsed.headings
         ]
-        self._append(parsed.text.rstrip(), {}, between="\n\n")
+        self._append_text(parsed.text.rstrip(), {}, between="\n\n")
 
     def build(self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> ParsedDocument:
         """Return the document.
@@ -111,21 +112,21 @@ class TextBuilder:
             raise UnreadableDocument("the document contains no text")
         return ParsedDocument(
             text="".join(self._parts),
-            title=" ".join(storable(title).split()) or None if title else None,
+            title=" ".join(make_storable(title).split()) or None if title else None,
             metadata=dict(metadata or {}),
             headings=tuple(self._headings),
             regions=tuple(self._regions),
             warnings=(wide_table(self._widest),) if self._widest > MAX_COLUMNS else (),
         )
 
-    def _add(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def _add_block(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         for number, (text, where) in enumerate(lines):
-            self._append(text, where, between="\n" if number else "\n\n")
+            self._append_text(text, where, between="\n" if number else "\n\n")
 
     def _next_block(self) -> int:
         return self._length + 2 if self._parts else 0
 
-    def _append(self, text: str, where: Mapping[str, Any], *, between: str) -> None:
+    def _append_text(self, text: str, where: Mapping[str, Any], *, between: str) -> None:
         if self._parts:
             self._parts.append(between)
             self._length += len(between)
@@ -141,9 +142,9 @@ class TextBuilder:
             )
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     r"""Return a text that can be stored, with lines ended by ``\n``."""
-    return storable(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return make_storable(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _is_plain(row: Sequence[str]) -> bool:
@@ -152,13 +153,13 @@ def _is_plain(row: Sequence[str]) -> bool:
     return joined.isascii() and joined.isprintable() and "|" not in joined
 
 
-def _cell(text: str) -> str:
-    return _clean(text).strip().translate(_UNSAFE_IN_CELL)
+def _format_cell(text: str) -> str:
+    return _clean_text(text).strip().translate(_UNSAFE_IN_CELL)
 
 
-def _row(cells: Sequence[str], width: int) -> str:
+def _format_row(cells: Sequence[str], width: int) -> str:
     """Return a row of ``width`` cells. 0: without the empty cells at its end."""
     if width:
         return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
-    last = next((index for index in range(len(cells), 0, -1) if cells[index - 1]), 1)
-    return f"| {' | '.join(cells[:last])} |"
+    last_column = next((index for index in range(len(cells), 0, -1) if cells[index - 1]), 1)
+    return f"| {' | '.join(cells[:last_column])} |"

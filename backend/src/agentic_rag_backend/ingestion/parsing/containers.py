@@ -43,7 +43,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class Container:
+class ZipContainer:
     """The members of a ZIP file. One object reads one file, and its limits apply to all members that it reads.
 
     Raises:
@@ -63,7 +63,7 @@ class Container:
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in members:
             if not member.is_dir():
-                self._add(member)
+                self._add_member(member)
 
     @property
     def names(self) -> Iterable[str]:
@@ -78,7 +78,7 @@ class Container:
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
-    def read(self, name: str) -> bytes:
+    def read_member(self, name: str) -> bytes:
         """Return a member's bytes.
 
         Raises:
@@ -92,17 +92,17 @@ class Container:
         try:
             with self._zip.open(member) as opened:
                 while block := opened.read(_BLOCK_BYTES):
-                    self._count(len(block))
+                    self._count_bytes(len(block))
                     blocks.append(block)
         except _DAMAGE as error:
             raise UnreadableDocument(f"the file is damaged: {name[:200]!r} cannot be unzipped ({_first_line(error)})") from None
         return b"".join(blocks)
 
-    def tree(self, name: str) -> etree._Element:
+    def read_tree(self, name: str) -> etree._Element:
         """Return the root element of a member that is XML."""
-        return xml_tree(self.read(name), name)
+        return xml_tree(self.read_member(name), name)
 
-    def _add(self, member: zipfile.ZipInfo) -> None:
+    def _add_member(self, member: zipfile.ZipInfo) -> None:
         name = member.filename
         if member.flag_bits & _ENCRYPTED:
             raise UnreadableDocument("the file is encrypted; remove its password")
@@ -114,7 +114,7 @@ class Container:
             raise UnreadableDocument(f"the member {name[:200]!r} is compressed by a method other than Deflate")
         self._members[name] = member
 
-    def _count(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         self._unzipped += size
         if self._unzipped > MAX_UNZIPPED_BYTES:
             raise ResourceLimit(f"the file unzips to more than {MAX_UNZIPPED_BYTES // 1024**2} MiB, which is the limit")

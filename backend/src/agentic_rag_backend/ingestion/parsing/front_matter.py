@@ -12,7 +12,7 @@ import yaml
 
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
 
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
@@ -62,15 +62,15 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         if _CLOSING.search(text, opening.end()) is None:
             return FrontMatter(), text
         raise UnreadableDocument(f"the front matter is longer than {MAX_METADATA_BYTES} characters")
-    fields = _load(text[opening.end() : closing.start()])
+    fields = _load_yaml(text[opening.end() : closing.start()])
     if len(fields) > MAX_KEYS:
         raise UnreadableDocument(f"the front matter has {len(fields)} keys; the limit is {MAX_KEYS}")
     title = fields.get("title")
-    named = isinstance(title, (str, int, float, date)) and str(title).strip()
-    return FrontMatter(str(title).strip() if named else None, kept(fields)), text[closing.end() :]
+    has_title = isinstance(title, (str, int, float, date)) and str(title).strip()
+    return FrontMatter(str(title).strip() if has_title else None, keep_valid_fields(fields)), text[closing.end() :]
 
 
-def _load(source: str) -> Mapping[Any, Any]:
+def _load_yaml(source: str) -> Mapping[Any, Any]:
     try:
         fields = yaml.load(source, _PlainLoader)  # noqa: S506 - it is a SafeLoader
     except yaml.MarkedYAMLError as error:

@@ -33,14 +33,14 @@ class _Number(str):
 class JsonParser:
     """Parser of JSON (RFC 8259)."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the beginning if it is the whole file."""
-        return Preview(title=_title(_loaded(head)) if whole else None, text=head)
+        return Preview(title=_read_title(_load_json(head)) if is_whole else None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
-        value = _loaded(text)
-        return _written(value, text, title=_title(value))
+        value = _load_json(text)
+        return _build_document(value, text, title=_read_title(value))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; paths and tables are part of it."""
@@ -50,91 +50,91 @@ class JsonParser:
 class JsonLinesParser(JsonParser):
     """Parser of JSON Lines: each line is a JSON value."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the first line."""
         lines = [line for line in head.split("\n") if line.strip()]
-        if whole or len(lines) > 1:
-            _loaded(lines[0], line=1)
+        if is_whole or len(lines) > 1:
+            _load_json(lines[0], line=1)
         return Preview(title=None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of all lines as text."""
         lines = enumerate(text.split("\n"), 1)
-        values = [_loaded(line, line=number) for number, line in lines if line.strip()]
-        return _written(values, text)
+        values = [_load_json(line, line=number) for number, line in lines if line.strip()]
+        return _build_document(values, text)
 
 
-def _loaded(text: str, *, line: int | None = None) -> Any:
+def _load_json(text: str, *, line: int | None = None) -> Any:
     where = "" if line is None else f"line {line}: "
     try:
         value = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
     except RecursionError:
         raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep") from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if line is None else f"column {error.colno}"
-        raise UnreadableDocument(f"{where}the file is not valid JSON: {error.msg} at {place}") from None
-    if _deeper(value, MAX_DEPTH):
+        position = f"line {error.lineno}, column {error.colno}" if line is None else f"column {error.colno}"
+        raise UnreadableDocument(f"{where}the file is not valid JSON: {error.msg} at {position}") from None
+    if _is_deeper(value, MAX_DEPTH):
         raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep")
     return value
 
 
-def _deeper(value: Any, levels: int) -> bool:
+def _is_deeper(value: Any, levels: int) -> bool:
     """Return whether lists and objects are nested in more than ``levels`` levels."""
     layer = [value]
     for _ in range(levels + 1):
-        layer = [item for each in layer for item in _items(each)]
+        layer = [item for container in layer for item in _list_containers(container)]
         if not layer:
             return False
     return True
 
 
-def _items(value: Any) -> list[Any]:
+def _list_containers(value: Any) -> list[Any]:
     """Return the lists and objects in a list or object."""
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in held if isinstance(item, dict | list)]
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in members if isinstance(item, dict | list)]
 
 
-def _title(value: Any) -> str | None:
+def _read_title(value: Any) -> str | None:
     if not isinstance(value, dict):
         return None
     return next((value[name] for name in _TITLES if isinstance(value.get(name), str) and value[name].strip()), None)
 
 
-def _written(value: Any, text: str, *, title: str | None = None) -> ParsedDocument:
+def _build_document(value: Any, text: str, *, title: str | None = None) -> ParsedDocument:
     """Return the document of a value: blocks of lines, and a table with its path above it for each list of flat objects."""
     builder = TextBuilder(len(text))
-    shortened = _write(builder, value)
+    shortened = _write_value(builder, value)
     parsed = builder.build(title=title)
     notice = f"names that lead to a value are shortened to their last {MAX_PATH_CHARACTERS} characters"
     return replace(parsed, warnings=(*parsed.warnings, notice)) if shortened else parsed
 
 
-def _write(builder: TextBuilder, value: Any) -> bool:
+def _write_value(builder: TextBuilder, value: Any) -> bool:
     """Add a value. Return whether a path was too long."""
     lines: list[str] = []
     shortened = False
-    for path, found in _parts("", value):
+    for path, part in _split_value("", value):
         shortened = shortened or path.startswith(_CUT)
-        if isinstance(found, list):
-            builder.lines([(line, {}) for line in lines])
+        if isinstance(part, list):
+            builder.add_lines([(line, {}) for line in lines])
             lines.clear()
             if path:
-                builder.heading(2, path)
-            columns = _columns(found)
-            builder.table([columns, *([_text(row.get(name)) for name in columns] for row in found)])
-        elif _text(found).strip():
-            lines.append(f"{path}: {' '.join(_text(found).split())}" if path else _text(found))
-    builder.lines([(line, {}) for line in lines])
+                builder.add_heading(2, path)
+            columns = _list_columns(part)
+            builder.add_table([columns, *([_format_scalar(row.get(name)) for name in columns] for row in part)])
+        elif _format_scalar(part).strip():
+            lines.append(f"{path}: {' '.join(_format_scalar(part).split())}" if path else _format_scalar(part))
+    builder.add_lines([(line, {}) for line in lines])
     return shortened
 
 
-def _below(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     """Return the path of a value, without its beginning if it is too long."""
-    whole = path + name
-    return whole if len(whole) <= MAX_PATH_CHARACTERS else _CUT + whole[1 - MAX_PATH_CHARACTERS :]
+    full_path = path + name
+    return full_path if len(full_path) <= MAX_PATH_CHARACTERS else _CUT + full_path[1 - MAX_PATH_CHARACTERS :]
 
 
-def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _split_value(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the values of ``value`` with their paths: scalars, lists of numbers in one line, and lists that are tables."""
     waiting: list[tuple[str, Any]] = [(path, value)]
     while waiting:
@@ -144,31 +144,31 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, list) and len(value) > 1 and all(isinstance(item, _Number) for item in value):
             yield path, ", ".join(value)
         elif isinstance(value, list):
-            waiting += [(_below(path, f"[{number}]"), item) for number, item in reversed(list(enumerate(value)))]
+            waiting += [(_join_path(path, f"[{number}]"), item) for number, item in reversed(list(enumerate(value)))]
         elif isinstance(value, dict):
-            waiting += [(_below(f"{path}." if path else "", name), item) for name, item in reversed(value.items())]
+            waiting += [(_join_path(f"{path}." if path else "", name), item) for name, item in reversed(value.items())]
         else:
             yield path, value
 
 
 def _is_table(value: Sequence[Any]) -> bool:
-    if len(value) < LEAST_ROWS or not all(isinstance(row, dict) and row and not _items(row) for row in value):
+    if len(value) < LEAST_ROWS or not all(isinstance(row, dict) and row and not _list_containers(row) for row in value):
         return False
-    columns = len(_columns(value))
+    columns = len(_list_columns(value))
     return columns <= MAX_COLUMNS and sum(map(len, value)) >= (1 - MAX_EMPTY_SHARE) * columns * len(value)
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the keys of all rows in the order of their first appearance; at most one more than a table may have."""
-    found: dict[str, None] = {}
+    columns: dict[str, None] = {}
     for row in rows:
-        found.update(dict.fromkeys(row))
-        if len(found) > MAX_COLUMNS:
+        columns.update(dict.fromkeys(row))
+        if len(columns) > MAX_COLUMNS:
             break
-    return list(found)
+    return list(columns)
 
 
-def _text(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

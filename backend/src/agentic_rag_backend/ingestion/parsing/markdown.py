@@ -12,7 +12,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
     Heading,
     ParsedDocument,
     Preview,
-    shortened,
+    shorten_text,
     wide_table,
 )
 from agentic_rag_backend.ingestion.parsing.front_matter import FrontMatter, split_front_matter
@@ -32,17 +32,17 @@ _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 class MarkdownParser:
     """Parser of Markdown. The title is that of the front matter, or the first heading."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Read the front matter, and the beginning up to the first heading."""
-        front, text = _split(head)
-        return Preview(title=_title(front, next(headings_of(text), None)), text=text)
+        front, text = _split_front_matter(head)
+        return Preview(title=_choose_title(front, next(headings_of(text), None)), text=text)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the text after the front matter with its headings. It is unchanged, except that tables lose columns too many."""
-        front, text = _split(text)
+        front, text = _split_front_matter(text)
         text, widest = _without_far_columns(text)
         headings = tuple(headings_of(text))
-        title = _title(front, headings[0] if headings else None)
+        title = _choose_title(front, headings[0] if headings else None)
         warnings = (wide_table(widest),) if widest else ()
         return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings, warnings=warnings)
 
@@ -51,7 +51,7 @@ class MarkdownParser:
         return ParsedDocument(text=text, headings=tuple(headings_of(text)))
 
 
-def _split(text: str) -> tuple[FrontMatter, str]:
+def _split_front_matter(text: str) -> tuple[FrontMatter, str]:
     front, text = split_front_matter(text)
     if not text.strip():
         raise UnreadableDocument("the document contains no text except its front matter")
@@ -75,8 +75,8 @@ def _without_far_columns(text: str) -> tuple[str, int]:
     return "\n".join(lines), widest
 
 
-def _title(front: FrontMatter, first: Heading | None) -> str | None:
-    return front.title or (first.title if first else None)
+def _choose_title(front: FrontMatter, heading: Heading | None) -> str | None:
+    return front.title or (heading.title if heading else None)
 
 
 def headings_of(text: str) -> Iterator[Heading]:
@@ -95,16 +95,16 @@ def headings_of(text: str) -> Iterator[Heading]:
         elif fence:
             continue
         elif line["hashes"]:
-            title = _clean(_without_closing_hashes(line["title"] or ""))
+            title = _clean_heading(_without_closing_hashes(line["title"] or ""))
             if title:
                 yield Heading(len(line["hashes"]), title, line.start())
         else:
-            heading = _underlined(text, line)
+            heading = _read_underlined_heading(text, line)
             if heading is not None:
                 yield heading
 
 
-def _underlined(text: str, underline: re.Match[str]) -> Heading | None:
+def _read_underlined_heading(text: str, underline: re.Match[str]) -> Heading | None:
     """Return the heading that a line of ``=`` or ``-`` makes of the single line above it."""
     end = underline.start() - 1
     start = text.rfind("\n", 0, max(end, 0)) + 1
@@ -112,16 +112,16 @@ def _underlined(text: str, underline: re.Match[str]) -> Heading | None:
     before = text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : max(start - 1, 0)]
     if not above.strip() or before.strip() or len(above) > MAX_HEADING_CHARACTERS or _NOT_UNDERLINED.match(above):
         return None
-    title = _clean(above)
+    title = _clean_heading(above)
     return Heading(1 if underline["underline"][0] == "=" else 2, title, start) if title else None
 
 
 def _without_closing_hashes(title: str) -> str:
     """Return an ATX heading's text without the optional run of ``#`` at its end, which a space or tab precedes."""
-    kept = title.rstrip(" \t").rstrip("#")
-    return kept.rstrip(" \t") if not kept or kept[-1] in " \t" else title
+    text = title.rstrip(" \t").rstrip("#")
+    return text.rstrip(" \t") if not text or text[-1] in " \t" else title
 
 
-def _clean(title: str) -> str:
+def _clean_heading(title: str) -> str:
     """Return a heading without inline marks, at most `MAX_HEADING_CHARACTERS` long."""
-    return shortened(" ".join(_MARKS.sub("", _LINK.sub(r"\1", title)).split()), MAX_HEADING_CHARACTERS)
+    return shorten_text(" ".join(_MARKS.sub("", _LINK.sub(r"\1", title)).split()), MAX_HEADING_CHARACTERS)

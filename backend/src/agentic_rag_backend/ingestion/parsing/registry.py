@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from agentic_rag_backend.domain.document import AttachmentOptions
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.domain.media_types import (
     CSV,
     DOCX,
@@ -26,8 +25,9 @@ from agentic_rag_backend.domain.media_types import (
     SOURCE_CODE,
     TEXT,
     XLSX,
-    unsupported,
+    unsupported_type,
 )
+from agentic_rag_backend.domain.size_limits import MAX_TITLE_CHARACTERS, make_storable
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
     Parser,
@@ -35,31 +35,31 @@ from agentic_rag_backend.ingestion.parsing.base import (
     Preview,
     TextParser,
 )
-from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
+from agentic_rag_backend.ingestion.parsing.encodings.decoding_parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.ingestion.parsing.mail.attachments import MailAttachments
-    from agentic_rag_backend.ingestion.parsing.mail.parser import MailParser
+    from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
+    from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
     from agentic_rag_backend.ingestion.parsing.pdf.rendering import PdfRenderer
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:PlainTextParser",
     MARKDOWN: "markdown:MarkdownParser",
-    HTML: "html.parser:HtmlParser",
-    CSV: "delimited:DelimitedParser",
+    HTML: "html.html_parser:HtmlParser",
+    CSV: "delimited_tables:DelimitedParser",
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
-    EML: "mail.parser:MailParser",
-    PDF: "pdf.parser:PdfParser",
+    EML: "mail.mail_parser:MailParser",
+    PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     EPUB: "books.epub:EpubParser",
     ODT: "office.odt:OdtParser",
     PPTX: "office.pptx:PptxParser",
     RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
-    **{media_type: f"code.parser:CodeParser:{each.language}" for media_type, each in SOURCE_CODE.items()},
+    **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
@@ -68,7 +68,7 @@ WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
-ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.attachments:MailAttachments"}
+ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.mail_attachments:MailAttachments"}
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
@@ -93,12 +93,12 @@ def parser_of(
         UnsupportedMediaType: there is none.
     """
     if media_type not in PARSERS:
-        raise unsupported(media_type)
-    parser = _loaded(PARSERS[media_type])
+        raise unsupported_type(media_type)
+    parser = _load_parser(PARSERS[media_type])
     if attachments is not None and media_type in ATTACHMENT_READERS:
-        parser = cast("MailParser", parser).attaching(attachments)
+        parser = cast("MailParser", parser).with_attachments(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
-        return cast(PictureParser, parser).recognising(recogniser)
+        return cast(PictureParser, parser).with_recogniser(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
 
 
@@ -110,20 +110,20 @@ def renderer_of(media_type: str) -> PdfRenderer:
     """
     if media_type not in RENDERERS:
         raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
-    return cast("PdfRenderer", _loaded(RENDERERS[media_type]))
+    return cast("PdfRenderer", _load_parser(RENDERERS[media_type]))
 
 
 def attachments_of(media_type: str) -> MailAttachments:
     """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
-    return cast("MailAttachments", _loaded(ATTACHMENT_READERS[media_type]))
+    return cast("MailAttachments", _load_parser(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:
-    """Return the number of a media type with a parser, by which another process of the same release can `load` it."""
+    """Return the number of a media type with a parser, by which another process of the same release can `load_libraries` it."""
     return _NUMBERS[media_type]
 
 
-def load(number: int) -> None:
+def load_libraries(number: int) -> None:
     """Import the libraries of the media type with this number, so that its first document need not wait for them.
 
     Raises:
@@ -136,9 +136,9 @@ def load(number: int) -> None:
 
 
 @functools.cache
-def _loaded(name: str) -> object:
-    module, found, *arguments = name.split(":")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), found)(*arguments)
+def _load_parser(name: str) -> object:
+    module, class_name, *arguments = name.split(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), class_name)(*arguments)
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:
@@ -148,7 +148,7 @@ def title_of(preview: Preview, file_name: str | None) -> str:
     """
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
     if preview.title or stem:
-        return storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
+        return make_storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
     line = next((line for line in map(str.strip, preview.text.splitlines()) if line), "")
     if not line:
         return UNTITLED

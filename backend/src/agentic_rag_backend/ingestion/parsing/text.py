@@ -8,7 +8,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 class PlainTextParser:
     """Parser of plain text."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Return the beginning; plain text has no title of its own."""
         return Preview(title=None, text=head)
 

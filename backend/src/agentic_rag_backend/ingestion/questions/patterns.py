@@ -12,7 +12,7 @@ from agentic_rag_backend.ingestion.questions.clauses import clauses
 from agentic_rag_backend.ingestion.questions.forming import Draft, questions_of
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
-from agentic_rag_backend.language.entries.base import Entry, Value
+from agentic_rag_backend.language.entries.base import Entry, EntryValue
 from agentic_rag_backend.language.entries.reading import read_entries
 
 PATTERNS = "patterns"
@@ -63,7 +63,7 @@ def _of_rows(entries: Sequence[Entry], first: int) -> Iterator[Draft]:
             yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first + number)
 
 
-def _labels(value: Value) -> bool:
+def _labels(value: EntryValue) -> bool:
     words = value.label.split()
     if not words or len(words) > _MAX_LABEL_WORDS or not any(map(str.isalpha, value.label)):
         return False
@@ -71,7 +71,7 @@ def _labels(value: Value) -> bool:
     return last not in FUNCTION_WORDS and not last.endswith(_ADJECTIVES)  # not "the planned of the tender"
 
 
-def _of_value(subject: str, value: Value) -> str:
+def _of_value(subject: str, value: EntryValue) -> str:
     label, number = _lowered(value.label), value.text[:1].isdigit()
     if number and any(_is_plural(word) for word in label.split()):
         return f"How many {label} are given for {subject}?"

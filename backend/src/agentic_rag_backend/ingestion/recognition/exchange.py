@@ -34,7 +34,9 @@ class Ended:
     errors: bytes
 
 
-def exchanged(command: Sequence[str], content: Sequence[bytes], environment: Mapping[str, str], *, timeout_s: float) -> Ended:
+def exchange_bytes(
+    command: Sequence[str], content: Sequence[bytes], environment: Mapping[str, str], *, timeout_s: float
+) -> Ended:
     """Run ``command`` with the parts of ``content`` as its standard input. Return its output.
 
     The program inherits the limits and the process group of this process. It opens no file of this process.
@@ -48,7 +50,7 @@ def exchanged(command: Sequence[str], content: Sequence[bytes], environment: Map
         list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(environment), cwd="/"
     )
     try:
-        output, errors = _pumped(process, content, until)
+        output, errors = _pump_streams(process, content, until)
         return Ended(process.wait(max(until - time.monotonic(), 0.0)), output, errors)
     except subprocess.TimeoutExpired:
         raise OutOfTime from None
@@ -61,7 +63,7 @@ def exchanged(command: Sequence[str], content: Sequence[bytes], environment: Map
         process.wait()
 
 
-def _pumped(process: subprocess.Popen[bytes], content: Sequence[bytes], until: float) -> tuple[bytes, bytes]:
+def _pump_streams(process: subprocess.Popen[bytes], content: Sequence[bytes], until: float) -> tuple[bytes, bytes]:
     """Write ``content`` and read the output at the same time, so that neither process waits for the other forever."""
     assert process.stdin is not None  # noqa: S101 - for the type checker, like the next two
     assert process.stdout is not None  # noqa: S101
@@ -70,9 +72,9 @@ def _pumped(process: subprocess.Popen[bytes], content: Sequence[bytes], until: f
     output, errors = bytearray(), bytearray()
     os.set_blocking(process.stdin.fileno(), False)
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdin, selectors.EVENT_WRITE, partial(_sent, process.stdin, unsent))
-        selector.register(process.stdout, selectors.EVENT_READ, partial(_received, process.stdout, output))
-        selector.register(process.stderr, selectors.EVENT_READ, partial(_received, process.stderr, errors))
+        selector.register(process.stdin, selectors.EVENT_WRITE, partial(_send_some, process.stdin, unsent))
+        selector.register(process.stdout, selectors.EVENT_READ, partial(_receive_some, process.stdout, output))
+        selector.register(process.stderr, selectors.EVENT_READ, partial(_receive_some, process.stderr, errors))
         while selector.get_map():
             left_s = until - time.monotonic()
             if left_s <= 0:
@@ -84,7 +86,7 @@ def _pumped(process: subprocess.Popen[bytes], content: Sequence[bytes], until: f
     return bytes(output), bytes(errors[:_KEPT_ERROR_BYTES])
 
 
-def _sent(stream: IO[bytes], unsent: list[memoryview]) -> bool:
+def _send_some(stream: IO[bytes], unsent: list[memoryview]) -> bool:
     """Write some of ``unsent``, whose parts come last first. Return whether more is to be written."""
     if unsent:
         try:
@@ -97,10 +99,10 @@ def _sent(stream: IO[bytes], unsent: list[memoryview]) -> bool:
     return bool(unsent)
 
 
-def _received(stream: IO[bytes], read: bytearray) -> bool:
+def _receive_some(stream: IO[bytes], buffer: bytearray) -> bool:
     """Read some output. Return whether more may come."""
     block = os.read(stream.fileno(), _BLOCK_BYTES)
-    read += block
-    if len(read) > MAX_OUTPUT_BYTES:
+    buffer += block
+    if len(buffer) > MAX_OUTPUT_BYTES:
         raise TooMuchOutput
     return bool(block)

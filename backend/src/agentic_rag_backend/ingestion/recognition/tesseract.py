@@ -16,7 +16,7 @@ from agentic_rag_backend.ingestion.recognition.base import (
     RecognitionLimit,
     confidence_of,
 )
-from agentic_rag_backend.ingestion.recognition.exchange import Ended, OutOfTime, TooMuchOutput, exchanged
+from agentic_rag_backend.ingestion.recognition.exchange import Ended, OutOfTime, TooMuchOutput, exchange_bytes
 from agentic_rag_backend.ingestion.recognition.tsv import words_of
 
 PICTURE_TIMEOUT_S = 180.0
@@ -84,7 +84,7 @@ class Tesseract:
 
     def _out_of_time(self) -> RecognitionLimit | None:
         if self._left_s() <= 0:
-            return self._late()
+            return self._make_limit_error()
         if self._used_s >= self._options.cpu_s:
             limit = f"{self._options.cpu_s:g} seconds of processor time (OCR_CPU_S)"
             return RecognitionLimit(f"the recognition of text took more than {limit}")
@@ -98,7 +98,7 @@ class Tesseract:
         if self._until is None:
             self._until = time.monotonic() + self._options.timeout_s
         try:
-            words = self._words(picture)
+            words = self._read_words(picture)
         except NotRecognised as error:
             self._failures += 1
             if self._failures >= MOST_FAILURES:
@@ -107,26 +107,26 @@ class Tesseract:
         self._failures = 0
         return words
 
-    def _words(self, picture: Picture) -> Sequence[RecognisedWord]:
-        words = words_of(self._output(picture, _UPRIGHT))
+    def _read_words(self, picture: Picture) -> Sequence[RecognisedWord]:
+        words = words_of(self._run_tesseract(picture, _UPRIGHT))
         if not self._options.turns or not words or confidence_of(words) >= SURE or self._out_of_time():
             return words
-        turned = words_of(self._output(picture, _ANY_ORIENTATION))
+        turned = words_of(self._run_tesseract(picture, _ANY_ORIENTATION))
         return turned if turned and confidence_of(turned) > confidence_of(words) else words
 
-    def _output(self, picture: Picture, segmentation: str) -> bytes:
+    def _run_tesseract(self, picture: Picture, segmentation: str) -> bytes:
         left_s, used_s = self._left_s(), _programs_s()
         head = b"P5 %d %d 255\n" % (picture.width, picture.height)
         try:
-            ended = exchanged(
-                self._command(picture.dpi, segmentation),
+            process = exchange_bytes(
+                self._make_command(picture.dpi, segmentation),
                 (head, picture.pixels),
-                _environment(self._options.data_folder),
+                _make_environment(self._options.data_folder),
                 timeout_s=min(left_s, PICTURE_TIMEOUT_S),
             )
         except OutOfTime:
             if left_s <= PICTURE_TIMEOUT_S:
-                raise self._late() from None
+                raise self._make_limit_error() from None
             raise NotRecognised(f"Tesseract took more than {PICTURE_TIMEOUT_S:g} seconds for one page") from None
         except TooMuchOutput:
             raise NotRecognised("Tesseract wrote more than 16 MiB for one page") from None
@@ -134,18 +134,18 @@ class Tesseract:
             raise NotRecognised(f"Tesseract cannot be started: {error.strerror}") from None
         finally:
             self._used_s += _programs_s() - used_s
-        if ended.code:
-            raise NotRecognised(_problem(ended))
-        return ended.output
+        if process.code:
+            raise NotRecognised(_describe_problem(process))
+        return process.output
 
-    def _command(self, dpi: int, segmentation: str) -> list[str]:
+    def _make_command(self, dpi: int, segmentation: str) -> list[str]:
         options = ["-l", self._options.languages, "--dpi", str(dpi), "--psm", segmentation, "-c", "tessedit_create_tsv=1"]
         return [self._options.program, "stdin", "stdout", *options]
 
     def _left_s(self) -> float:
         return self._options.timeout_s if self._until is None else self._until - time.monotonic()
 
-    def _late(self) -> RecognitionLimit:
+    def _make_limit_error(self) -> RecognitionLimit:
         return RecognitionLimit(f"the recognition of text took more than {self._options.timeout_s:g} seconds (OCR_TIMEOUT_S)")
 
 
@@ -155,15 +155,15 @@ def _programs_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _environment(data_folder: str | None) -> dict[str, str]:
+def _make_environment(data_folder: str | None) -> dict[str, str]:
     """Return the variables of the program. Threads of OpenMP would only compete with those of other documents."""
-    found = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "OMP_THREAD_LIMIT": "1"}
-    return found if data_folder is None else {**found, "TESSDATA_PREFIX": data_folder}
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "OMP_THREAD_LIMIT": "1"}
+    return variables if data_folder is None else {**variables, "TESSDATA_PREFIX": data_folder}
 
 
-def _problem(ended: Ended) -> str:
-    if ended.code < 0:
-        return f"Tesseract was ended by {signal.Signals(-ended.code).name}"
-    lines = ended.errors.decode("utf-8", "replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"Tesseract ended with exit status {ended.code}" + (f": {said[:_ERROR_CHARACTERS]}" if said else "")
+def _describe_problem(process: Ended) -> str:
+    if process.code < 0:
+        return f"Tesseract was ended by {signal.Signals(-process.code).name}"
+    lines = process.errors.decode("utf-8", "replace").split("\n")
+    first_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"Tesseract ended with exit status {process.code}" + (f": {first_line[:_ERROR_CHARACTERS]}" if first_line else "")

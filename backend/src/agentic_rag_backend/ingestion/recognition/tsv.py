@@ -26,7 +26,7 @@ def words_of(output: bytes) -> list[RecognisedWord]:
     if head.rstrip("\r") != _HEADER:
         raise NotRecognised("Tesseract wrote something else than its table of words")
     words: list[RecognisedWord] = []
-    for level, box, confidence, text in _rows(body.splitlines()):
+    for level, box, confidence, text in _read_rows(body.splitlines()):
         if level == _LINE:
             _end_line(words)
         elif level == _WORD and text and (confidence >= LEAST_CONFIDENCE or any(map(str.isalnum, text))):
@@ -37,19 +37,19 @@ def words_of(output: bytes) -> list[RecognisedWord]:
     return words
 
 
-def _rows(lines: Iterable[str]) -> Iterable[tuple[str, PixelBox, float, str]]:
+def _read_rows(lines: Iterable[str]) -> Iterable[tuple[str, PixelBox, float, str]]:
     """Yield the level, box, confidence and text of each row."""
     for line in lines:
         cells = line.split("\t", 11)
         try:
-            left, top, width, height = map(int, cells[6:10])
+            x_min, top, width, height = map(int, cells[6:10])
             confidence = float(cells[10]) / 100
         except (ValueError, IndexError):
             raise NotRecognised("Tesseract wrote a row that is not one of its table of words") from None
-        if min(left, top, width, height) < 0 or not math.isfinite(confidence):
+        if min(x_min, top, width, height) < 0 or not math.isfinite(confidence):
             raise NotRecognised("Tesseract wrote a row with a box outside of the picture")
         text = cells[11].strip() if len(cells) > 11 else ""
-        yield cells[0], (left, top, left + width, top + height), min(confidence, 1.0), text
+        yield cells[0], (x_min, top, x_min + width, top + height), min(confidence, 1.0), text
 
 
 def _end_line(words: list[RecognisedWord]) -> None:

@@ -15,20 +15,20 @@ MANY = 1_000
 _log = get_logger(__name__)
 
 
-def is_mass(found: int, held: int) -> bool:
-    """Return whether removing ``found`` of ``held`` items needs a person's confirmation.
+def is_mass(count: int, total: int) -> bool:
+    """Return whether removing ``count`` of ``total`` items needs a person's confirmation.
 
     So many orphans do not arise in normal operation: a catalogue was restored from an old backup, or belongs to other stores.
     """
-    return found > FEW and (found > MANY or found > SHARE * held)
+    return count > FEW and (count > MANY or count > SHARE * total)
 
 
-def may_remove(report: Report, kind: Kind, found: int, held: int) -> bool:
-    """Return whether ``found`` items of a kind may be removed. Withheld items are counted and logged as a warning."""
-    if not report.repair or not found:
+def may_remove(report: Report, kind: Kind, count: int, total: int) -> bool:
+    """Return whether ``count`` items of a kind may be removed. Withheld items are counted and logged as a warning."""
+    if not report.repair or not count:
         return False
-    if report.confirmed or not is_mass(found, held):
+    if report.confirmed or not is_mass(count, total):
         return True
-    report.withheld(kind, found)
-    _log.warning("removal_withheld", kind=kind.value, found=found, held=held, confirm="agentic-rag doctor --repair --confirm")
+    report.count_deferrals(kind, count)
+    _log.warning("removal_withheld", kind=kind.value, found=count, held=total, confirm="agentic-rag doctor --repair --confirm")
     return False

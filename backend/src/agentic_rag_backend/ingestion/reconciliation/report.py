@@ -72,37 +72,37 @@ class Report:
     tallies: dict[Kind, Tally] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
 
-    def found(self, kind: Kind, ids: Sequence[str]) -> None:
+    def count_differences(self, kind: Kind, ids: Sequence[str]) -> None:
         """Count differences that remained at the second check."""
         if ids:
-            tally = self._tally(kind)
+            tally = self._tally_of(kind)
             tally.found += len(ids)
             tally.examples += ids[: EXAMPLES - len(tally.examples)]
 
-    def repaired(self, kind: Kind, count: int) -> None:
+    def count_repairs(self, kind: Kind, count: int) -> None:
         """Count repaired differences."""
         if count:
-            self._tally(kind).mended += count
+            self._tally_of(kind).mended += count
 
     def not_repairable(self, kind: Kind, count: int) -> None:
         """Count found differences that cannot be repaired from the available data."""
         if count:
-            self._tally(kind).unmendable += count
+            self._tally_of(kind).unmendable += count
 
-    def skipped(self, kind: Kind, count: int) -> None:
+    def count_skips(self, kind: Kind, count: int) -> None:
         """Count suspected differences that were caused by work in flight."""
         if count:
-            self._tally(kind).skipped += count
+            self._tally_of(kind).skipped += count
 
-    def withheld(self, kind: Kind, count: int) -> None:
+    def count_deferrals(self, kind: Kind, count: int) -> None:
         """Count found differences that wait for a person's confirmation."""
         if count:
-            self._tally(kind).withheld += count
+            self._tally_of(kind).withheld += count
 
-    def _tally(self, kind: Kind) -> Tally:
+    def _tally_of(self, kind: Kind) -> Tally:
         return self.tallies.setdefault(kind, Tally())
 
-    def queued(self, job_id: str) -> None:
+    def record_job(self, job_id: str) -> None:
         """Record a job that was enqueued for a repair."""
         if len(self.jobs) < JOBS:
             self.jobs.append(job_id)

@@ -96,15 +96,15 @@ class Round:
         Raises:
             Unfinished: the lock was not free in time.
         """
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as locks:
             try:
                 async with asyncio.timeout(TURN_S):
-                    await held.enter_async_context(self.services.queue.tenant_lock(TenantLock.COMMIT, self.tenant))
+                    await locks.enter_async_context(self.services.queue.tenant_lock(TenantLock.COMMIT, self.tenant))
             except TimeoutError:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield
 
-    async def repaired(self, document_id: str, *, knowledge: bool) -> None:
+    async def publish_repair(self, document_id: str, *, knowledge: bool) -> None:
         """Make a document's repair visible to readers."""
         self.changed = True
         await self.stores.catalogue.documents.record_repair(self.tenant, document_id, knowledge=knowledge)

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
-from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
-from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
-from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
-from agentic_rag_backend.ingestion.reconciliation.originals import OriginalsRound
-from agentic_rag_backend.ingestion.reconciliation.orphans import FactsRound, OrphansRound
+from agentic_rag_backend.ingestion.reconciliation.communities_round import CommunitiesRound
+from agentic_rag_backend.ingestion.reconciliation.documents_round import DocumentsRound
+from agentic_rag_backend.ingestion.reconciliation.jobs_round import JobsRound
+from agentic_rag_backend.ingestion.reconciliation.originals_round import OriginalsRound
+from agentic_rag_backend.ingestion.reconciliation.orphans_round import FactsRound, OrphansRound
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, ReconciledStores, Round, Services
-from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
-from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
+from agentic_rag_backend.ingestion.reconciliation.tenants_round import TenantsRound
+from agentic_rag_backend.ingestion.reconciliation.trees_round import TreesRound
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -27,7 +27,7 @@ _log = get_logger(__name__)
 
 
 class Reconciler:
-    """Compares a tenant's stores, on request (`run`) or as a job (`request`, `reconcile_v1`).
+    """Compares a tenant's stores, on request (`run`) or as a job (`request_job`, `reconcile_v1`).
 
     Args:
         tenants: compares data that belongs to no tenant.
@@ -44,7 +44,7 @@ class Reconciler:
         self._runner = runner
         self._started_at = started_at
 
-    async def request(self, tenant: TenantId, *, repair: bool, confirmed: bool = False) -> Job:
+    async def request_job(self, tenant: TenantId, *, repair: bool, confirmed: bool = False) -> Job:
         """Enqueue a comparison, or return an unfinished one of the same kind."""
         enqueue = self._services.queue.enqueuer(WORKFLOW)
         jobs = self._stores.catalogue.jobs
@@ -54,13 +54,13 @@ class Reconciler:
             job = await jobs.create(tenant, JobKind.RECONCILE, arguments, enqueue)
         return job
 
-    async def last(self, tenant: TenantId) -> Job | None:
+    async def find_last(self, tenant: TenantId) -> Job | None:
         """Return the newest comparison."""
         return await self._stores.catalogue.jobs.last(tenant, JobKind.RECONCILE)
 
     async def reconcile_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: compare, repair if the job requests it, and finish with the report. Idempotent."""
-        await self._runner.run_job(tenant, job_id, attempt, self._work)
+        await self._runner.run_job(tenant, job_id, attempt, self._run_job)
 
     async def run(self, tenant: TenantId, *, repair: bool, confirmed: bool = False, progress: Progress | None = None) -> Report:
         """Compare the tenant's stores and return the differences. With ``repair``, repair them.
@@ -74,7 +74,7 @@ class Reconciler:
             stores=self._stores,
             services=self._services,
             report=report,
-            progress=progress or _silent,
+            progress=progress or _discard_progress,
             originals_before=max(self._started_at, datetime.now(UTC) - RECORDED_WITHIN),
         )
         await JobsRound(round).run()
@@ -113,7 +113,7 @@ class Reconciler:
                     stores=self._stores,
                     services=self._services,
                     report=report,
-                    progress=_silent,
+                    progress=_discard_progress,
                     originals_before=self._started_at,
                 )
                 await OriginalsRound(round).run()
@@ -122,12 +122,14 @@ class Reconciler:
             if cursor is None:
                 return removed
 
-    async def _work(self, run: Run) -> None:
+    async def _run_job(self, run: Run) -> None:
         repair = bool(run.job.arguments.get("repair"))
         confirmed = bool(run.job.arguments.get("confirm"))
-        report = await run.until_cancelled(self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.progress))
+        report = await run.run_until_cancellation(
+            self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.report_progress)
+        )
         await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=report.as_result())
 
 
-async def _silent(stage: str, done: int, total: int) -> None:
+async def _discard_progress(stage: str, done: int, total: int) -> None:
     """Discard the progress."""

@@ -20,16 +20,16 @@ from agentic_rag_backend.stores.catalogue.base import WorkerDirectory
 class CrashCounter(Protocol):
     """Records the start and the end of workflows in this process."""
 
-    async def kills(self, workflow_id: str) -> int:
+    async def count_kills(self, workflow_id: str) -> int:
         """Return the number of kills that a workflow was present at."""
 
-    async def began(self, tenant: TenantId, workflow_id: str) -> None:
+    async def record_start(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running, before it does anything."""
 
-    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+    async def forgive_kills(self, tenant: TenantId, workflow_id: str) -> None:
         """Forget the kills of a running workflow."""
 
-    async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
+    async def record_end(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped. ``finished`` if it will not run again."""
 
 
@@ -56,7 +56,7 @@ async def forgive_kills() -> None:
     suspect = _SUSPECT.get()
     if suspect is not None and not suspect.forgiven:
         suspect.forgiven = True
-        await suspect.crash_counter.forgive(suspect.tenant, suspect.workflow_id)
+        await suspect.crash_counter.forgive_kills(suspect.tenant, suspect.workflow_id)
 
 
 class FileCrashCounter:
@@ -65,21 +65,21 @@ class FileCrashCounter:
     def __init__(self, journal: RunningJournal) -> None:
         self._journal = journal
 
-    async def kills(self, workflow_id: str) -> int:
+    async def count_kills(self, workflow_id: str) -> int:
         """Return the number of kills that a workflow was present at."""
         return self._journal.kills.get(workflow_id, 0)
 
-    async def began(self, tenant: TenantId, workflow_id: str) -> None:
+    async def record_start(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running."""
-        self._journal.began(workflow_id)
+        self._journal.record_start(workflow_id)
 
-    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+    async def forgive_kills(self, tenant: TenantId, workflow_id: str) -> None:
         """Forget the kills of a running workflow."""
-        self._journal.forgive(workflow_id)
+        self._journal.forgive_kills(workflow_id)
 
-    async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
+    async def record_end(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped."""
-        self._journal.ended(workflow_id)
+        self._journal.record_end(workflow_id)
 
 
 class DatabaseCrashCounter:
@@ -89,20 +89,20 @@ class DatabaseCrashCounter:
         self._directory = directory
         self._executor_id = executor_id
 
-    async def kills(self, workflow_id: str) -> int:
+    async def count_kills(self, workflow_id: str) -> int:
         """Return the number of kills that a workflow was present at."""
         return (await self._directory.kills()).get(workflow_id, 0)
 
-    async def began(self, tenant: TenantId, workflow_id: str) -> None:
+    async def record_start(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running."""
         await self._directory.began(tenant, workflow_id, self._executor_id)
 
-    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+    async def forgive_kills(self, tenant: TenantId, workflow_id: str) -> None:
         """Forget the kills of a running workflow. If the database fails, they stay counted."""
         with contextlib.suppress(StoreUnavailable):
             await self._directory.forgive(tenant, workflow_id, self._executor_id)
 
-    async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
+    async def record_end(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped. If the database fails, it counts as running until this worker leaves."""
         with contextlib.suppress(StoreUnavailable):
             await self._directory.ended(tenant, workflow_id, self._executor_id, finished=finished)

@@ -34,7 +34,7 @@ class HeartbeatMonitor:
         self._heard: dict[str, tuple[int, float]] = {}
         self._last: float | None = None
 
-    def silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
+    def find_silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
         """Return the workers that have been silent too long at ``now_s``, a monotonic time in seconds."""
         passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_step_s)
         self._last = now_s
@@ -57,9 +57,11 @@ class UnknownWorkflows:
         self._failed_after_s = failed_after_s
         self._since: dict[str, float] = {}
 
-    def overdue(self, claimed: Iterable[ClaimedWorkflow], known: Collection[str], now_s: float) -> list[ClaimedWorkflow]:
-        """Return the workflows whose names no worker has ``known`` for too long."""
-        strangers = [workflow for workflow in claimed if workflow.name not in known]
+    def find_overdue(
+        self, claimed: Iterable[ClaimedWorkflow], known_names: Collection[str], now_s: float
+    ) -> list[ClaimedWorkflow]:
+        """Return the workflows whose names no worker has ``known_names`` for too long."""
+        strangers = [workflow for workflow in claimed if workflow.name not in known_names]
         self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
         return [workflow for workflow in strangers if now_s - self._since[workflow.name] >= self._failed_after_s]
 
@@ -81,19 +83,19 @@ class Watch:
         silent_after_s: seconds without a heartbeat after which a worker counts as dead.
     """
 
-    def __init__(self, directory: WorkerDirectory, own: Collection[str], *, silent_after_s: float) -> None:
+    def __init__(self, directory: WorkerDirectory, own_workflows: Collection[str], *, silent_after_s: float) -> None:
         self._directory = directory
-        self._own = frozenset(own)
+        self._own = frozenset(own_workflows)
         self._heartbeats = HeartbeatMonitor(silent_after_s=silent_after_s, longest_step_s=2 * silent_after_s / BEATS)
         self._unknown = UnknownWorkflows(failed_after_s=UNKNOWN_AFTER_S)
 
     async def bury_silent(self, now_s: float) -> None:
         """Remove the workers that have been silent too long."""
-        for worker in self._heartbeats.silent(await self._directory.workers(), now_s):
+        for worker in self._heartbeats.find_silent(await self._directory.workers(), now_s):
             if await self._directory.bury(worker):
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 
-    async def judge(self, claimed: Iterable[ClaimedWorkflow], executor_id: str, now_s: float) -> RecoveryActions:
+    async def judge_claims(self, claimed: Iterable[ClaimedWorkflow], executor_id: str, now_s: float) -> RecoveryActions:
         """Decide about ``claimed``, which must be read before this call.
 
         A worker joins before its first claim. A claimant that is not among the workers is therefore dead.
@@ -106,15 +108,15 @@ class Watch:
                 abandoned.append(workflow)
             elif workflow.executor_id == executor_id and workflow.name not in self._own:
                 unknown_here.append(workflow)
-        known = self._own.union(*(worker.workflows for worker in workers.values()))
-        unknown = self._unknown.overdue(unknown_here, known, now_s)
-        elsewhere = [workflow for workflow in unknown_here if workflow.name in known]
+        known_names = self._own.union(*(worker.workflows for worker in workers.values()))
+        unknown = self._unknown.find_overdue(unknown_here, known_names, now_s)
+        elsewhere = [workflow for workflow in unknown_here if workflow.name in known_names]
         return RecoveryActions(
-            handed_back=[workflow for workflow in abandoned if not _kills_too_often(workflow, kills)] + elsewhere,
-            killers=[workflow for workflow in abandoned if _kills_too_often(workflow, kills)],
+            handed_back=[workflow for workflow in abandoned if not _is_given_up(workflow, kills)] + elsewhere,
+            killers=[workflow for workflow in abandoned if _is_given_up(workflow, kills)],
             unknown=unknown,
         )
 
 
-def _kills_too_often(workflow: ClaimedWorkflow, kills: Mapping[str, int]) -> bool:
+def _is_given_up(workflow: ClaimedWorkflow, kills: Mapping[str, int]) -> bool:
     return kills.get(workflow.id, 0) >= GIVEN_UP_AFTER

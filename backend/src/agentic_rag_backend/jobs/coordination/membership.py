@@ -12,9 +12,9 @@ from typing import Protocol
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
 from agentic_rag_backend.jobs.coordination.crash_counter import CrashCounter, DatabaseCrashCounter, FileCrashCounter
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS, SILENT_AFTER_S, Watch
-from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan_recovery
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
-from agentic_rag_backend.jobs.queue.database import as_unavailable
+from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, by_id
 from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory
 
@@ -84,15 +84,15 @@ class SoleProcess:
         """Enqueue the workflows of the previous process again. Fail workflows that killed the process too often."""
         self._known = frozenset(workflows)
         for killer in await asyncio.to_thread(self._take_up):
-            await self._end(killer, killed_too_often(killer))
+            await self._end(killer, kill_limit_error(killer))
 
     async def refresh(self) -> bool:
         """End workflows that this release does not know. They would otherwise occupy their tenant's slot for ever."""
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._table.claimed)
+            claimed = await asyncio.to_thread(self._table.list_claims)
         for workflow in claimed:
             if workflow.name not in self._known:
-                await self._end(workflow, not_known(workflow))
+                await self._end(workflow, unknown_workflow_error(workflow))
         return True
 
     async def tidy(self) -> None:
@@ -109,11 +109,11 @@ class SoleProcess:
     def _take_up(self) -> list[ClaimedWorkflow]:
         """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
-            claims = by_id(self._table.claimed())
-            running = self._journal.left()
-            unended = self._table.unended(self._journal.kills)
-            planned = plan(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
-            self._journal.begin(planned.kills)
+            claims = by_id(self._table.list_claims())
+            running = self._journal.read_earlier()
+            unended = self._table.list_unfinished(self._journal.kills)
+            planned = plan_recovery(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
+            self._journal.begin_process(planned.kills)
             self._table.hand_back(claims[workflow] for workflow in planned.resumed)
             return [claims[workflow] for workflow in planned.given_up]
 
@@ -158,12 +158,12 @@ class SharedDatabase:
         self._note_heartbeat(now_s)
         await self._watch.bury_silent(now_s)
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._table.claimed)
-        verdict = await self._watch.judge(claimed, self.executor_id, now_s)
+            claimed = await asyncio.to_thread(self._table.list_claims)
+        verdict = await self._watch.judge_claims(claimed, self.executor_id, now_s)
         for workflow in verdict.unknown:
-            await self._end(workflow, not_known(workflow))
+            await self._end(workflow, unknown_workflow_error(workflow))
         for workflow in verdict.killers:
-            await self._end(workflow, killed_too_often(workflow))
+            await self._end(workflow, kill_limit_error(workflow))
         await self._give_back(verdict.handed_back)
         return True
 
@@ -171,7 +171,7 @@ class SharedDatabase:
         """Remove the kill counts of workflows that have ended."""
         kills = await self._directory.kills()
         with as_unavailable():
-            unended = await asyncio.to_thread(self._table.unended, kills)
+            unended = await asyncio.to_thread(self._table.list_unfinished, kills)
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:
@@ -189,11 +189,11 @@ class SharedDatabase:
 
 async def _claimed_by(table: WorkflowTable, executor_id: str) -> list[ClaimedWorkflow]:
     with as_unavailable():
-        claimed = await asyncio.to_thread(table.claimed)
+        claimed = await asyncio.to_thread(table.list_claims)
     return [workflow for workflow in claimed if workflow.executor_id == executor_id]
 
 
-def killed_too_often(workflow: ClaimedWorkflow) -> AgenticRagError:
+def kill_limit_error(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that is not run again because it killed its process too often."""
     return ResourceLimit(
         f"its process was killed {GIVEN_UP_AFTER} times while it ran and recorded nothing new, the last time while no other job "
@@ -201,6 +201,6 @@ def killed_too_often(workflow: ClaimedWorkflow) -> AgenticRagError:
     )
 
 
-def not_known(workflow: ClaimedWorkflow) -> AgenticRagError:
+def unknown_workflow_error(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that this release does not know."""
     return ConfigurationError(f"workflow {workflow.name!r} is not known to this release")

@@ -32,7 +32,7 @@ class Caution(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecoveryPlan:
     """Decision about the workflows of a killed process. Keep ``kills`` for the next start."""
 
     resumed: frozenset[str]
@@ -40,22 +40,22 @@ class Plan:
     kills: Mapping[str, int]
 
 
-def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> Plan:
-    """Decide about ``left``, the workflows that the killed process had claimed.
+def plan_recovery(claimed: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> RecoveryPlan:
+    """Decide about ``claimed``, the workflows that the killed process had claimed.
 
     Args:
-        left: ids of the workflows that the process had claimed and not ended.
-        running: ids of the workflows that were running at the kill. Ids that are not in ``left`` had ended.
+        claimed: ids of the workflows that the process had claimed and not ended.
+        running: ids of the workflows that were running at the kill. Ids that are not in ``claimed`` had ended.
         kills: number of earlier kills by workflow id; 0 for absent ids.
     """
     kill_counts = dict(kills)
-    for workflow in set(left).intersection(running):
+    for workflow in set(claimed).intersection(running):
         kill_counts[workflow] = kill_counts.get(workflow, 0) + 1
-    given_up = frozenset(workflow for workflow in left if kill_counts.get(workflow, 0) >= GIVEN_UP_AFTER)
-    return Plan(frozenset(left) - given_up, given_up, kill_counts)
+    given_up = frozenset(workflow for workflow in claimed if kill_counts.get(workflow, 0) >= GIVEN_UP_AFTER)
+    return RecoveryPlan(frozenset(claimed) - given_up, given_up, kill_counts)
 
 
-def caution(kills: int) -> Caution:
+def choose_caution(kills: int) -> Caution:
     """Return the isolation of a workflow that was present at ``kills`` kills."""
     if kills >= ALONE_AFTER:
         return Caution.ALONE

@@ -38,10 +38,10 @@ class RunningJournal:
         """Number of kills that each workflow was present at."""
         return self._kills
 
-    def left(self) -> frozenset[str]:
+    def read_earlier(self) -> frozenset[str]:
         """Read the journal of an earlier process, and return the workflows that ran at its end. Also sets `kills`."""
         running: set[str] = set()
-        for line in self._lines():
+        for line in self._read_lines():
             with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be incomplete
                 entry = json.loads(line)
                 if isinstance(entry, dict):
@@ -54,26 +54,26 @@ class RunningJournal:
                     running.discard(str(entry[1]))
         return frozenset(running)
 
-    def begin(self, kills: Mapping[str, int]) -> None:
+    def begin_process(self, kills: Mapping[str, int]) -> None:
         """Start the journal of a new process, in which no workflow runs yet."""
         self._kills = dict(kills)
         self._running.clear()
-        self._rewrite()
+        self._rewrite_file()
 
-    def began(self, workflow: str) -> None:
+    def record_start(self, workflow: str) -> None:
         """Record that a workflow is running."""
         self._running.add(workflow)
-        self._append("+", workflow)
+        self._append_line("+", workflow)
 
-    def ended(self, workflow: str) -> None:
+    def record_end(self, workflow: str) -> None:
         """Record that a workflow has stopped."""
         self._running.discard(workflow)
-        self._append("-", workflow)
+        self._append_line("-", workflow)
 
-    def forgive(self, workflow: str) -> None:
+    def forgive_kills(self, workflow: str) -> None:
         """Forget the kills of a workflow."""
         self._kills.pop(workflow, None)
-        self._append("0", workflow)
+        self._append_line("0", workflow)
 
     def close(self) -> None:
         """Close the file and keep its content."""
@@ -81,12 +81,12 @@ class RunningJournal:
             os.close(self._file)
             self._file = None
 
-    def _lines(self) -> list[str]:
+    def _read_lines(self) -> list[str]:
         if self._path is None or not self._path.exists():
             return []
         return self._path.read_text(encoding="utf-8", errors="replace").splitlines()
 
-    def _append(self, what: str, workflow: str) -> None:
+    def _append_line(self, what: str, workflow: str) -> None:
         if self._file is None:
             return
         line = (json.dumps([what, workflow]) + "\n").encode()
@@ -94,9 +94,9 @@ class RunningJournal:
             os.write(self._file, line)
         self._written += len(line)
         if self._written > _LONGEST_BYTES:
-            self._rewrite()
+            self._rewrite_file()
 
-    def _rewrite(self) -> None:
+    def _rewrite_file(self) -> None:
         if self._path is None:
             return
         lines = [json.dumps({"kills": self._kills}), *(json.dumps(["+", workflow]) for workflow in sorted(self._running))]

@@ -23,36 +23,36 @@ class _SlotPlace:
         self._places = places
         self._held = False
 
-    async def take(self) -> None:
+    async def take_place(self) -> None:
         """Wait for the place. If cancelled meanwhile, the place is not held."""
         await self._places.acquire()
         self._held = True
 
-    def leave(self) -> None:
+    def leave_place(self) -> None:
         """Give the place back, if it is held."""
         if self._held:
             self._held = False
             self._places.release()
 
     async def __aenter__(self) -> None:
-        await self.take()
+        await self.take_place()
 
     async def __aexit__(self, *_: object) -> None:
-        self.leave()
+        self.leave_place()
 
 
 _PLACES: ContextVar[tuple[_SlotPlace, ...]] = ContextVar("places", default=())
 
 
 @contextlib.asynccontextmanager
-async def aside() -> AsyncIterator[None]:
+async def lend_places() -> AsyncIterator[None]:
     """Lend the caller's places to other workflows while it waits for them. A workflow that holds a lock keeps its places.
 
     A workflow that is cancelled meanwhile ends without its places.
     """
     places = _PLACES.get()
     for semaphore in places:
-        semaphore.leave()
+        semaphore.leave_place()
     try:
         yield
     except asyncio.CancelledError:
@@ -65,7 +65,7 @@ async def aside() -> AsyncIterator[None]:
 
 async def _take_slots(places: tuple[_SlotPlace, ...]) -> None:
     for semaphore in places:
-        await semaphore.take()
+        await semaphore.take_place()
 
 
 def caution_here() -> Caution:
@@ -93,7 +93,7 @@ class Slots:
         self._changed = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def taken(self, queue: QueueName, tenant: TenantId, caution: Caution) -> AsyncIterator[None]:
+    async def hold_place(self, queue: QueueName, tenant: TenantId, caution: Caution) -> AsyncIterator[None]:
         """Hold a place for the length of the context."""
         # A suspect waits without a place, so that it blocks no other workflow meanwhile.
         async with contextlib.AsyncExitStack() as stack:
@@ -101,12 +101,12 @@ class Slots:
                 await stack.enter_async_context(self._suspect)
             places: tuple[_SlotPlace, ...] = (_SlotPlace(self._of_process[queue]),)
             if queue is QueueName.COMMIT:
-                await stack.enter_async_context(self._tenant_locks.held(TenantLock.COMMIT, tenant))
+                await stack.enter_async_context(self._tenant_locks.hold_lock(TenantLock.COMMIT, tenant))
             else:
-                places = (_SlotPlace(self._of(tenant)), *places)
+                places = (_SlotPlace(self._semaphore_of(tenant)), *places)
             for semaphore in places:
                 await stack.enter_async_context(semaphore)
-            await self._admit(caution)
+            await self._admit_workflow(caution)
             self._running += 1
             noted = _CAUTION.set(caution)
             # An isolated workflow keeps its places: no workflow that it waits for could start. So does a commit in its turn.
@@ -118,15 +118,15 @@ class Slots:
                 _CAUTION.reset(noted)
                 self._running -= 1
                 self._kept_free -= caution is Caution.ALONE
-                self._wake()
+                self._wake_waiters()
 
-    def _of(self, tenant: TenantId) -> asyncio.Semaphore:
+    def _semaphore_of(self, tenant: TenantId) -> asyncio.Semaphore:
         semaphore = self._of_tenant.get(tenant)
         if semaphore is None:
             semaphore = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)
         return semaphore
 
-    async def _admit(self, caution: Caution) -> None:
+    async def _admit_workflow(self, caution: Caution) -> None:
         """Wait until no workflow runs (if it must run alone), or until no isolated workflow runs or waits."""
         if caution is not Caution.ALONE:
             while self._kept_free:
@@ -138,9 +138,9 @@ class Slots:
                 await self._changed.wait()
         except BaseException:
             self._kept_free -= 1
-            self._wake()
+            self._wake_waiters()
             raise
 
-    def _wake(self) -> None:
+    def _wake_waiters(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

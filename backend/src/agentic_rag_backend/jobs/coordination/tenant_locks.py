@@ -2,7 +2,7 @@
 
 A process keeps a lease while more of its own workflows wait, so that a commit needs no extra statement. After `QUANTUM_S`
 it gives the lease up; if another process has requested the lease, it pauses first. A process that was paused long enough to
-count as dead has lost its leases. `HeldLock.confirm`, called before each write, detects this. While the last heartbeat is
+count as dead has lost its leases. `HeldLock.confirm_lease`, called before each write, detects this. While the last heartbeat is
 recent, no other process can have declared this one dead, and no query is needed. The write that makes a version visible
 checks the lease in its own transaction.
 """
@@ -57,7 +57,7 @@ class HeldLock:
         self._membership = membership
         self._executor_id = membership.executor_id if membership is not None else ""
 
-    async def confirm(self) -> None:
+    async def confirm_lease(self) -> None:
         """Check that no other process has the lock.
 
         Raises:
@@ -78,10 +78,10 @@ _HELD: ContextVar[HeldLock | None] = ContextVar("tenant_lock", default=None)
 
 
 async def confirm_lock() -> None:
-    """Call `HeldLock.confirm` if the caller holds a lock."""
+    """Call `HeldLock.confirm_lease` if the caller holds a lock."""
     lock = _HELD.get()
     if lock is not None:
-        await lock.confirm()
+        await lock.confirm_lease()
 
 
 def lock_lost() -> bool:
@@ -124,14 +124,14 @@ class TenantLocks:
         self._giving_up: set[asyncio.Task[bool]] = set()
 
     @contextlib.asynccontextmanager
-    async def held(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[HeldLock]:
+    async def hold_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[HeldLock]:
         """Hold a lock for the duration of the context. Wait for it without a time limit."""
         state = self._places.get((tenant_lock, tenant))
         if state is None:
             state = self._places[tenant_lock, tenant] = _LockState()
-        await self._enter(state, tenant)
+        await self._enter_lock(state, tenant)
         try:
-            await self._lease(state, tenant_lock, tenant)
+            await self._renew_lease(state, tenant_lock, tenant)
             holding = HeldLock(state.fence, tenant, self._leases, self._membership)
             noted = _HELD.set(holding)
             try:
@@ -142,7 +142,7 @@ class TenantLocks:
                     state.fence = None
         finally:
             state.lock.release()
-            self._release_unwanted(state, tenant)
+            self._release_idle_lease(state, tenant)
 
     async def close(self) -> None:
         """Stop giving up leases: they become free when this process leaves the workers."""
@@ -150,17 +150,17 @@ class TenantLocks:
             task.cancel()
         await asyncio.gather(*self._giving_up, return_exceptions=True)
 
-    async def _enter(self, state: _LockState, tenant: TenantId) -> None:
+    async def _enter_lock(self, state: _LockState, tenant: TenantId) -> None:
         state.asking += 1
         try:
             await state.lock.acquire()
         except BaseException:
             state.asking -= 1
-            self._release_unwanted(state, tenant)
+            self._release_idle_lease(state, tenant)
             raise
         state.asking -= 1
 
-    async def _lease(self, state: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
+    async def _renew_lease(self, state: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
         if self._leases is None or self._membership is None:
             return
         if state.fence is not None:
@@ -169,11 +169,11 @@ class TenantLocks:
             fence, state.fence = state.fence, None
             if await self._give_up(tenant, fence):
                 await asyncio.sleep(YIELD_S)
-        while (fence_taken := await self._take(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
+        while (fence_taken := await self._take_lease(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
             await asyncio.sleep(POLL_INTERVAL_S)
         state.fence, state.executor_id, state.since = fence_taken, self._membership.executor_id, time.monotonic()
 
-    async def _take(self, tenant_lock: TenantLock, tenant: TenantId) -> Fence | None:
+    async def _take_lease(self, tenant_lock: TenantLock, tenant: TenantId) -> Fence | None:
         """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
         assert self._leases is not None and self._membership is not None  # noqa: S101, PT018 - called only with leases
         taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._membership.executor_id))
@@ -190,7 +190,7 @@ class TenantLocks:
         if not future.cancelled() and future.exception() is None and (fence := future.result()) is not None:
             self._begin_giving_up(tenant, fence)
 
-    def _release_unwanted(self, state: _LockState, tenant: TenantId) -> None:
+    def _release_idle_lease(self, state: _LockState, tenant: TenantId) -> None:
         """Give up a lease that no caller in this process waits for, in the background."""
         if state.fence is not None and not state.asking and not state.lock.locked():
             self._begin_giving_up(tenant, state.fence)

@@ -43,7 +43,7 @@ class WorkerStatus:
         """Whether other processes may work on the same jobs."""
         return self._others is not None
 
-    async def workers(self) -> Sequence[Worker]:
+    async def list_workers(self) -> Sequence[Worker]:
         """Return the workers that run jobs and have sent a recent heartbeat."""
         if self._others is None:
             return [_THIS] if self.here else []

@@ -15,7 +15,7 @@ from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.crash_counter import mark_suspect
 from agentic_rag_backend.jobs.coordination.membership import Membership
-from agentic_rag_backend.jobs.coordination.recovery import caution
+from agentic_rag_backend.jobs.coordination.recovery import choose_caution
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import lock_lost
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
@@ -94,15 +94,15 @@ class Execution:
             raise asyncio.CancelledError
         act_for(tenant, job=True)
         id, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
-        self._claims.begun(id)
+        self._claims.note_start(id)
         self._waiting.add(task)
-        task.add_done_callback(partial(self._forget, declared.queue))
+        task.add_done_callback(partial(self._forget_task, declared.queue))
         with self._again_without_database(id):
-            kills = await crash_counter.kills(id)
+            kills = await crash_counter.count_kills(id)
         claimed = _Claimed(id, tenant, job_id, attempt, kills)
         part: Continuation | None = Continuation(declared.queue, declared.workflow, lambda: False)
         while part is not None:
-            async with self._slots.taken(part.queue, tenant, caution(kills)):
+            async with self._slots.hold_place(part.queue, tenant, choose_caution(kills)):
                 if part.is_done():
                     return
                 self._waiting.discard(task)
@@ -114,12 +114,12 @@ class Execution:
     async def _run_part(self, workflow: Workflow, claimed: _Claimed) -> Continuation | None:
         crash_counter = self._membership.crash_counter
         with self._again_without_database(claimed.id):
-            await crash_counter.began(claimed.tenant, claimed.id)
+            await crash_counter.record_start(claimed.tenant, claimed.id)
         if claimed.kills:
             mark_suspect(crash_counter, claimed.tenant, claimed.id)
         finished = True
         try:
-            part = await self._work(workflow, claimed)
+            part = await self._run_workflow(workflow, claimed)
             finished = part is None
             return part
         except asyncio.CancelledError:
@@ -128,9 +128,9 @@ class Execution:
                 self._claims.run_again(claimed.id)
             raise
         finally:
-            await crash_counter.ended(claimed.tenant, claimed.id, finished=finished)
+            await crash_counter.record_end(claimed.tenant, claimed.id, finished=finished)
 
-    async def _work(self, workflow: Workflow, claimed: _Claimed) -> Continuation | None:
+    async def _run_workflow(self, workflow: Workflow, claimed: _Claimed) -> Continuation | None:
         job = (claimed.tenant, claimed.job_id, claimed.attempt)
         try:
             return await workflow(*job)
@@ -152,7 +152,7 @@ class Execution:
             self._claims.run_again(workflow)
             raise asyncio.CancelledError from error
 
-    def _forget(self, queue: QueueName, task: asyncio.Task[Any]) -> None:
+    def _forget_task(self, queue: QueueName, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
         self._working.discard(task)
         self._ended(queue)

@@ -22,9 +22,9 @@ from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
-from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed
 from agentic_rag_backend.jobs.queue.notifications import notifications_on
+from agentic_rag_backend.jobs.queue.queue_database import as_unavailable, ping_database, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, ClaimedWorkflow, WorkflowTable, workflow_id
 from agentic_rag_backend.stores.catalogue.base import Enqueue
@@ -118,16 +118,16 @@ class JobQueue:
         Raises:
             ConfigurationError: no workflow of that name is registered.
         """
-        declared = self._workflow(name)
+        declared = self._find_workflow(name)
 
-        def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
+        def enqueue_job(connection: Connection, tenant: TenantId, job: Job) -> None:
             self._table.enqueue_within(connection, name, declared.queue, tenant, job.id, job.attempt)
 
-        return enqueue
+        return enqueue_job
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a job for ``name``. Idempotent for equal name, job and attempt."""
-        queue = self._workflow(name).queue
+        queue = self._find_workflow(name).queue
         with as_unavailable():
             await asyncio.to_thread(self._table.enqueue, name, queue, tenant, job_id, attempt)
 
@@ -135,12 +135,12 @@ class JobQueue:
         """Return the ids of the tenant's jobs that have a queued or running workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
-            open_ids = await asyncio.to_thread(self._table.unended, ids)
+            open_ids = await asyncio.to_thread(self._table.list_unfinished, ids)
         return frozenset(ids[id] for id in open_ids)
 
     def queue_of(self, name: str) -> QueueName:
         """Return the queue that a workflow was registered for."""
-        return self._workflow(name).queue
+        return self._find_workflow(name).queue
 
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
         """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
@@ -158,9 +158,9 @@ class JobQueue:
     async def _tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[None]:
         if self._others is not None and not self._entered and self._only_enqueues:
             # A process that runs no jobs must also be registered, so that it can hold leases.
-            await self._enter(())
+            await self._enter_membership(())
             self._keeping.append(asyncio.create_task(self._keep_watch(), name="job-queue-watch"))
-        async with self._tenant_locks.held(tenant_lock, tenant):
+        async with self._tenant_locks.hold_lock(tenant_lock, tenant):
             yield
 
     async def leads(self) -> bool:
@@ -191,9 +191,9 @@ class JobQueue:
         JobQueue._launched = self
         try:
             await self.migrate()
-            await self._begin()
+            await self._begin_claiming()
         except BaseException:
-            await self._destroy()
+            await self._stop_workers()
             raise
         self._keeping = [
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
@@ -214,46 +214,46 @@ class JobQueue:
         await asyncio.gather(*self._keeping, return_exceptions=True)
         self._keeping.clear()
         await self._execution.stop(self._drain_s if drain else 0)
-        await self._destroy()
+        await self._stop_workers()
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the queue runs. If the process only enqueues, unless the database answers."""
         if self._execution.stopping or not (JobQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
-            await asyncio.to_thread(ping, self._engine)
+            await asyncio.to_thread(ping_database, self._engine)
 
     def _membership_of(self, executor_id: str) -> Membership:
         if self._others is not None:
-            return SharedDatabase(executor_id, self._table, self._others, self._end, self._give_back)
+            return SharedDatabase(executor_id, self._table, self._others, self._give_up_workflow, self._give_back)
         journal = RunningJournal(sidecar_path(self._engine, "-running"))
-        return SoleProcess(executor_id, self._table, journal, self._end, self._give_back)
+        return SoleProcess(executor_id, self._table, journal, self._give_up_workflow, self._give_back)
 
-    def _workflow(self, name: str) -> DeclaredWorkflow:
+    def _find_workflow(self, name: str) -> DeclaredWorkflow:
         if name not in self._declared:
             raise ConfigurationError(f"no workflow named {name!r} is registered; there are {sorted(self._declared)}")
         return self._declared[name]
 
-    async def _begin(self) -> None:
+    async def _begin_claiming(self) -> None:
         """Join the workers, then start to claim jobs."""
-        await self._enter(self._declared)
+        await self._enter_membership(self._declared)
         loop = asyncio.get_running_loop()
-        self._workers.start(self._claim, lambda workflows: loop.call_soon_threadsafe(self._start, workflows))
+        self._workers.start(self._claim_workflows, lambda workflows: loop.call_soon_threadsafe(self._start_workflows, workflows))
 
-    def _claim(self, queue: QueueName) -> list[ClaimedWorkflow]:
+    def _claim_workflows(self, queue: QueueName) -> list[ClaimedWorkflow]:
         """Claim workflows for this process. Blocks."""
         alone, limit = self._claims_per_tenant is None, self._claims_per_tenant or CLAIMED_AHEAD
         return self._table.claim(queue, self._membership.executor_id, per_tenant=limit, alone=alone)
 
-    def _start(self, workflows: Iterable[ClaimedWorkflow]) -> None:
+    def _start_workflows(self, workflows: Iterable[ClaimedWorkflow]) -> None:
         """Start claimed workflows. One that this release does not know stays claimed; `Membership` decides about it."""
         for workflow in workflows:
             if (declared := self._declared.get(workflow.name)) is not None:
-                task = asyncio.create_task(self._run(declared, workflow), name=workflow.id)
+                task = asyncio.create_task(self._run_workflow(declared, workflow), name=workflow.id)
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
 
-    async def _run(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
+    async def _run_workflow(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
         """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""
         try:
             await self._execution.run(declared, workflow.tenant, workflow.job_id, workflow.attempt)
@@ -266,14 +266,14 @@ class JobQueue:
             _log.warning("workflow_end_not_recorded", workflow=workflow.id, consequence="it runs again", exc_info=True)
             self._claims.run_again(workflow.id)
 
-    async def _enter(self, workflows: Collection[str]) -> None:
+    async def _enter_membership(self, workflows: Collection[str]) -> None:
         await self._membership.enter(workflows)
         self._entered = True
 
     async def _begin_anew(self) -> None:
         """Release everything that other processes took over, and rejoin as a new worker."""
         if JobQueue._launched is not self:
-            await self._enter(())
+            await self._enter_membership(())
             return
         if not self._is_to_begin:
             _log.error("worker_was_silent", consequence="other workers took its jobs; it rejoins as a new worker")
@@ -281,9 +281,9 @@ class JobQueue:
         self._execution.stopping = True
         await self._execution.stop(0)
         await asyncio.to_thread(self._workers.stop)
-        self._claims.forget()
+        self._claims.forget_claims()
         self._execution.stopping = False
-        await self._begin()
+        await self._begin_claiming()
         self._is_to_begin = False
 
     def _note_end(self, queue: QueueName) -> None:
@@ -301,7 +301,7 @@ class JobQueue:
         if self._on_failed is not None:
             await self._on_failed(tenant, job_id, attempt, error)
 
-    async def _end(self, workflow: ClaimedWorkflow, error: AgenticRagError) -> None:
+    async def _give_up_workflow(self, workflow: ClaimedWorkflow, error: AgenticRagError) -> None:
         _log.error("job_given_up", job=workflow.job_id, tenant=workflow.tenant.value, code=error.code, reason=error.message)
         with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
             await self._report_failure(workflow.tenant, workflow.job_id, workflow.attempt, error)
@@ -339,7 +339,7 @@ class JobQueue:
             except AgenticRagError:
                 _log.warning("queue_watch_failed", consequence="it is retried", exc_info=True)
 
-    async def _destroy(self) -> None:
+    async def _stop_workers(self) -> None:
         await self._tenant_locks.close()
         if JobQueue._launched is self:
             await asyncio.to_thread(self._workers.stop)

@@ -46,7 +46,7 @@ class Notifications:
         self.received = 0
         """Notifications of other processes so far."""
 
-    def send(self, connection: Connection) -> None:
+    def notify_processes(self, connection: Connection) -> None:
         """Notify the other processes when the open transaction is committed. Blocks."""
         connection.execute(_NOTIFY, {"channel": CHANNEL, "sender": self._sender})
 
@@ -57,7 +57,7 @@ class Notifications:
             SQLAlchemyError: the database does not answer.
         """
         with self._engine.begin() as connection:
-            self.send(connection)
+            self.notify_processes(connection)
 
     async def listen(self) -> None:
         """Listen until cancelled. Reconnect after a lost connection, with growing pauses."""
@@ -76,7 +76,7 @@ class Notifications:
                     consequence="the queues are polled instead",
                 )
             finally:
-                self._listens(False)
+                self._note_listening(False)
             await asyncio.sleep(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 30)))
 
     async def _listen_once(self) -> None:
@@ -96,10 +96,10 @@ class Notifications:
                         self._heard()
                     elif not self.listening:
                         proof.reschedule(None)
-                        self._listens(True)
+                        self._note_listening(True)
         raise ConnectionError("the connection stopped delivering notifications")
 
-    def _listens(self, listening: bool) -> None:
+    def _note_listening(self, listening: bool) -> None:
         if listening != self.listening:
             self.listening = listening
             # Jobs may have been enqueued while nothing was received. The workers also have to update their polling interval.

@@ -137,22 +137,22 @@ class WorkflowTable:
     def enqueue(self, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow. An existing id changes nothing."""
         with self._engine.begin() as connection:
-            self._enqueue(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
+            self._insert_workflow(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
         self._on_enqueued(queue)
 
     def enqueue_within(
         self, connection: Connection, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int
     ) -> None:
         """Enqueue a workflow in an open transaction."""
-        self._enqueue(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
+        self._insert_workflow(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
         after_commit(connection, partial(self._on_enqueued, queue))
 
-    def _enqueue(self, connection: Connection, name: str, queue: QueueName, tenant: TenantId, id: str) -> None:
+    def _insert_workflow(self, connection: Connection, name: str, queue: QueueName, tenant: TenantId, id: str) -> None:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
         row = {"tenant_id": require_tenant(tenant).value, "id": id, "name": name, "queue": queue.value, "enqueued_us": _now_us()}
         connection.execute(dialect.insert(workflows).on_conflict_do_nothing(), row)
         if self._notifications is not None:
-            self._notifications.send(connection)
+            self._notifications.notify_processes(connection)
 
     def claim(self, queue: QueueName, executor_id: str, *, per_tenant: int, alone: bool) -> list[ClaimedWorkflow]:
         """Claim waiting workflows of a queue for a process: one of each tenant in turn, each tenant's in order.
@@ -175,7 +175,7 @@ class WorkflowTable:
     def finish(self, workflow: ClaimedWorkflow) -> None:
         """Record that a workflow has ended, unless another process has claimed it."""
         with self._engine.begin() as connection:
-            connection.execute(_update_claimed(workflow).values(finished_us=_now_us()))
+            connection.execute(_update_claim(workflow).values(finished_us=_now_us()))
 
     def end(self, workflow: ClaimedWorkflow) -> None:
         """End a workflow for good, regardless of its claimant."""
@@ -183,7 +183,7 @@ class WorkflowTable:
         with self._engine.begin() as connection:
             connection.execute(update(workflows).where(*of_workflow).values(finished_us=_now_us()))
 
-    def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
+    def list_unfinished(self, workflow_ids: Collection[str]) -> frozenset[str]:
         """Return the ids that are waiting or claimed."""
         open_ids: set[str] = set()
         with self._engine.connect() as connection:
@@ -199,7 +199,7 @@ class WorkflowTable:
         now_us = _now_us()
         return {queue: max(0.0, (now_us - since_us.get(queue.value, now_us)) / 1e6) for queue in QueueName}
 
-    def claimed(self) -> list[ClaimedWorkflow]:
+    def list_claims(self) -> list[ClaimedWorkflow]:
         """Return the workflows that are claimed and have not ended. Workflows that are only enqueued are not included."""
         statement = select(workflows).where(_OPEN, workflows.c.claimant.is_not(None)).order_by(workflows.c.enqueued_us)
         with self._engine.connect() as connection:
@@ -208,7 +208,7 @@ class WorkflowTable:
     def hand_back(self, handed_back: Iterable[ClaimedWorkflow]) -> int:
         """Enqueue again the workflows that still have the same claimant. Return their number."""
         with self._engine.begin() as connection:
-            count = sum(connection.execute(_update_claimed(workflow).values(claimant=None)).rowcount for workflow in handed_back)
+            count = sum(connection.execute(_update_claim(workflow).values(claimant=None)).rowcount for workflow in handed_back)
         if count:
             self._on_enqueued(None)
             if self._notifications is not None:
@@ -256,7 +256,7 @@ def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -
     )
 
 
-def _update_claimed(workflow: ClaimedWorkflow) -> Update:
+def _update_claim(workflow: ClaimedWorkflow) -> Update:
     """Return an update of a workflow that still has the same claimant."""
     return update(workflows).where(
         workflows.c.tenant_id == workflow.tenant.value,

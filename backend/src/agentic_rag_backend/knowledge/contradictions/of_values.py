@@ -72,7 +72,7 @@ def _differ(one: ValueStatement, other: ValueStatement) -> bool:
         mine = [moment for moment, _ in one.read.dates]
         others = [moment for moment, _ in other.read.dates]
         # A sentence with both dates contradicts neither.
-        return not any(one.value.agrees(each) for each in others) and not any(other.value.agrees(each) for each in mine)
+        return not any(one.value.agrees_with(each) for each in others) and not any(other.value.agrees_with(each) for each in mine)
     if isinstance(one.value, Amount) and isinstance(other.value, Amount):
         if one.measure != other.measure and not (one.value.unit and other.value.unit):
             return False
@@ -83,7 +83,7 @@ def _differ(one: ValueStatement, other: ValueStatement) -> bool:
 
 
 def _agree(one: Amount, other: Amount) -> bool:
-    return one.agrees(other) or rounds_to(one, other) or rounds_to(other, one)
+    return one.agrees_with(other) or rounds_to(one, other) or rounds_to(other, one)
 
 
 def _contradiction(about: EntityRef, one: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:

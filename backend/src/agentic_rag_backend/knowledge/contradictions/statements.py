@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.language.dates import years
+from agentic_rag_backend.language.dates import find_years
 from agentic_rag_backend.language.occasions import BESIDE, DISTINGUISHING
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
 from agentic_rag_backend.language.values import Amount, Moment, Span, placed_amounts, placed_moments
@@ -80,7 +80,7 @@ def read_sentences(passage: VisibleChunk) -> list[ReadSentence]:
         if 1 <= len(dates) + len(amounts) <= MAX_VALUES and "|" not in text:
             every = tuple(words(text))
             if len(every) <= _WORDS_OF_SENTENCE:
-                found.append(ReadSentence(passage, sentence, every, tuple(dates), tuple(amounts), frozenset(years(text))))
+                found.append(ReadSentence(passage, sentence, every, tuple(dates), tuple(amounts), frozenset(find_years(text))))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
-from agentic_rag_backend.language.descriptions import Description, describe, describes, gender_of
+from agentic_rag_backend.language.descriptions import Description, describe, gender_of, may_describe
 from agentic_rag_backend.language.words import words
 
 _SUBJECT_WITHIN = 2
@@ -33,7 +33,7 @@ def describe_names(
     read = list(sentences)
     for begin, end, names in read:
         text = tokens.text[tokens.starts[begin] : tokens.ends[end - 1]]
-        if names and describes(parsed := words(text)):
+        if names and may_describe(parsed := words(text)):
             for _, key, name in {each[1]: each for each in names}.values():
                 add(key, name, describe(name_forms(name), text, parsed))
     for (begin, _, names), (following, _, _) in pairwise(read):

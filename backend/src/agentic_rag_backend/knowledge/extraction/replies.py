@@ -160,9 +160,9 @@ class _Reading:
         if not types:
             return source, target
         type_ = next((each for each in types if relation_key(each.name) == relation.removeprefix(NEGATION)), None)
-        if type_ is not None and type_.joins(source[1], target[1]):
+        if type_ is not None and type_.joins_types(source[1], target[1]):
             return source, target
-        return (target, source) if type_ is not None and type_.joins(target[1], source[1]) else (None, None)
+        return (target, source) if type_ is not None and type_.joins_types(target[1], source[1]) else (None, None)
 
     def _moment(self, value: object, end: int) -> str | None:
         """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk
@@ -27,10 +27,7 @@ from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, Re
 from agentic_rag_backend.language.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
-from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeFact, EpisodeKnowledge, EpisodeScope
-
-if TYPE_CHECKING:
-    from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
+from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeEngine, EpisodeFact, EpisodeKnowledge, EpisodeScope
 
 GRAPHITI = "graphiti"
 _FACT_TOKENS = 2
@@ -46,7 +43,7 @@ _OF_ONE_REQUEST = (INVALID, ModelInputRefused.code, PromptTooLong.code)
 class TemporalEngine:
     """The engine and the stores that it compares with. A tenant's episodes go one at a time in a process."""
 
-    episodes: GraphitiEpisodes
+    episodes: EpisodeEngine
     graph: KnowledgeStore
     documents: DocumentCatalogue
     _turns: WeakValueDictionary[TenantId, asyncio.Lock] = field(default_factory=WeakValueDictionary)

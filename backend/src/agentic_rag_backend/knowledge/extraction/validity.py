@@ -14,7 +14,7 @@ from agentic_rag_backend.knowledge.extraction.relations import Node, Pair
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.relation_types import NEGATION
 from agentic_rag_backend.language.periods import period_of
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.values import find_moments
 
 _SURE = 0.8
 """Least confidence of a relationship that takes a time."""
@@ -124,13 +124,13 @@ def _joined(tokens: Tokens, one: Node, other: Node) -> bool:
 
 
 def _is_range(name: str) -> bool:
-    found = moments(name)
+    found = find_moments(name)
     return bool(found) and found[0].years is not None and found[0].years[0] != found[0].years[1]
 
 
 def _period(name: str) -> tuple[str, str] | None:
     """Return the beginning and the end of a date, if it has a year of our era."""
-    found = moments(name)
+    found = find_moments(name)
     if not found or found[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
         return None
     first, last = found[0].years

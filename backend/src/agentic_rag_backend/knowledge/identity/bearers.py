@@ -64,9 +64,9 @@ def apart(one: Bearer, other: Bearer) -> bool:
 
     They do if one description excludes the other, or if their kinds differ and the documents share less than two names.
     """
-    if one.description.excludes(other.description):
+    if one.description.excludes_bearer(other.description):
         return True
-    return one.description.differs(other.description) and len(one.near & other.near) < MIN_SHARED
+    return one.description.has_other_kind(other.description) and len(one.near & other.near) < MIN_SHARED
 
 
 def divide(bearers: Iterable[Bearer]) -> Division:
@@ -126,7 +126,7 @@ def _conflict(one: Sequence[Bearer], other: Sequence[Bearer]) -> bool:
 
 
 def _other_kind(one: Sequence[Bearer], other: Sequence[Bearer]) -> bool:
-    return all(a.description.differs(b.description, strictly=False) for a in one for b in other)
+    return all(a.description.has_other_kind(b.description, strictly=False) for a in one for b in other)
 
 
 def _joined(bearers: Sequence[Bearer], same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:

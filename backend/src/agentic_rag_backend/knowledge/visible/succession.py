@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.relation_types import End, ExclusiveRelations
 from agentic_rag_backend.knowledge.visible.facts import Retirement, VisibleFact
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.values import find_moments
 
 _PAST = frozenset({"former", "formerly", "previous", "previously", "then", "once", "ex", "late", "was", "were", "had", "served"})
 _BEGINNING = frozenset(
@@ -166,8 +166,8 @@ def _comparable(a: EntityRef, b: EntityRef) -> bool:
 
 def _may_be_same(a: EntityRef, b: EntityRef) -> bool:
     if a.type == b.type == _DATE:
-        dates = moments(a.name), moments(b.name)
-        return not (dates[0] and dates[1]) or any(one.agrees(other) for one in dates[0] for other in dates[1])
+        dates = find_moments(a.name), find_moments(b.name)
+        return not (dates[0] and dates[1]) or any(one.agrees_with(other) for one in dates[0] for other in dates[1])
     words, others = name_words(a.name), name_words(b.name)
     if set(words) <= set(others) or set(others) <= set(words):
         return True

@@ -21,7 +21,7 @@ _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)|\[\s*\d[\d\s,;–-]*
 _ENDED = re.compile(r"[.!?…。！？][\"'”’)\]»]*\Z")
 
 
-class Value(NamedTuple):
+class EntryValue(NamedTuple):
     """A cell of a table, or an item of a list: ``source[start:end]``.
 
     ``text`` is its text without markup, never empty. ``label`` is the name of its column, or the words before its colon, and may
@@ -48,7 +48,7 @@ class Entry:
     start: int
     end: int
     subject: str
-    values: tuple[Value, ...]
+    values: tuple[EntryValue, ...]
     blank: tuple[str, ...] = ()
     table: int | None = None
     context: str = ""
@@ -74,19 +74,19 @@ class Block:
     read: Callable[[], Sequence[Entry]]
 
 
-def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
+def sentence_of(entry: Entry, values: Iterable[EntryValue] | None = None) -> str:
     """Return the entry as a sentence: "Petra Sauvage – Role: Archivist; Room: C002."
 
     Args:
         values: the values to state; None: all.
     """
     chosen = entry.values if values is None else tuple(values)
-    said = _BETWEEN_VALUES.join(map(str, chosen))
-    text = _separator(chosen).join(filter(None, (entry.subject, said)))
+    values_text = _BETWEEN_VALUES.join(map(str, chosen))
+    text = _choose_separator(chosen).join(filter(None, (entry.subject, values_text)))
     return text if _ENDED.search(text) else f"{text}."
 
 
-def _separator(values: Sequence[Value]) -> str:
+def _choose_separator(values: Sequence[EntryValue]) -> str:
     return " – " if any(value.label for value in values) else ": "
 
 
@@ -106,13 +106,13 @@ def row_of(
 
     The first cell is the subject. If it is no word, it has the name of its column ("Year 2023").
     """
-    subject, rest = "", 0
+    subject, first_value = "", 0
     if len(labels) > 1 and cells:
-        label, first, rest = labels[0], cells[0][0], 1
-        subject = f"{label} {first}" if label and first and not first[0].isalpha() else first
-    pairs = list(zip(labels[rest:], cells[rest:], strict=False))
-    values = tuple(Value(label, *cell) for label, cell in pairs if cell[0])
-    blank = (*(label for label, cell in pairs if not cell[0]), *labels[rest + len(pairs) :])
+        label, subject_text, first_value = labels[0], cells[0][0], 1
+        subject = f"{label} {subject_text}" if label and subject_text and not subject_text[0].isalpha() else subject_text
+    pairs = list(zip(labels[first_value:], cells[first_value:], strict=False))
+    values = tuple(EntryValue(label, *cell) for label, cell in pairs if cell[0])
+    blank = (*(label for label, cell in pairs if not cell[0]), *labels[first_value + len(pairs) :])
     return Entry(start, end, subject, values, blank, table, context)
 
 

@@ -41,10 +41,10 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
-def above(text: str, lines: Sequence[Line], index: int) -> str:
+def line_above(text: str, lines: Sequence[Line], index: int) -> str:
     """Return the line above line ``index``, a blank one between them ignored, without markup; empty if it is long."""
     for line in reversed(lines[max(0, index - 2) : index]):
         if not line.blank:
-            found = plain_cell(text[line.start : min(line.end, line.start + MAX_CONTEXT_CHARACTERS + 1)].lstrip("# "))
-            return found.rstrip(" :") if len(found) <= MAX_CONTEXT_CHARACTERS and "|" not in found else ""
+            cell_text = plain_cell(text[line.start : min(line.end, line.start + MAX_CONTEXT_CHARACTERS + 1)].lstrip("# "))
+            return cell_text.rstrip(" :") if len(cell_text) <= MAX_CONTEXT_CHARACTERS and "|" not in cell_text else ""
     return ""

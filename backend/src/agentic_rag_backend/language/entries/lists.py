@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from agentic_rag_backend.language.entries.base import Block, Entry, Value, plain_cell
+from agentic_rag_backend.language.entries.base import Block, Entry, EntryValue, plain_cell
 from agentic_rag_backend.language.entries.lines import Line
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.statements import is_statement
@@ -39,27 +39,27 @@ class _List:
     """The item of another list that these items belong to."""
 
 
-def lists_of(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], *, begins: int = 0) -> Iterator[Block]:
-    """Yield the lists of ``text`` in order that are not within ``taken``, spans in order.
+def lists_of(text: str, lines: Sequence[Line], taken_spans: Sequence[tuple[int, int]], *, begins: int = 0) -> Iterator[Block]:
+    """Yield the lists of ``text`` in order that are not within ``taken_spans``, spans in order.
 
     Items are short and no statements. Either all have different labels, or a line that ends with a colon introduces them.
 
     Args:
         begins: start of a line whose indentation is unknown, because a passage begins there; 0 for none.
     """
-    for found in _runs(text, lines, taken, begins):
-        block = _block(text, found)
+    for list_found in _find_lists(text, lines, taken_spans, begins):
+        block = _make_block(text, list_found)
         if block is not None:
             yield block
 
 
-def _runs(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], begins: int) -> Iterator[_List]:
+def _find_lists(text: str, lines: Sequence[Line], taken_spans: Sequence[tuple[int, int]], begins: int) -> Iterator[_List]:
     current: _List | None = None
-    place = 0
+    index = 0
     for line in lines:
-        while place < len(taken) and taken[place][1] <= line.start:
-            place += 1
-        inside = line.blank or (place < len(taken) and taken[place][0] <= line.start)
+        while index < len(taken_spans) and taken_spans[index][1] <= line.start:
+            index += 1
+        inside = line.blank or (index < len(taken_spans) and taken_spans[index][0] <= line.start)
         marker = None if inside else _ITEM.match(text, line.start, line.end)
         if inside or not (marker or _LABELLED.match(text, line.start, line.end)):
             if current is not None:
@@ -78,58 +78,58 @@ def _runs(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], be
         yield current
 
 
-def _block(text: str, found: _List) -> Block | None:
-    pieces = [text[line.start : line.end] for line in found.lines]
+def _make_block(text: str, list_found: _List) -> Block | None:
+    pieces = [text[line.start : line.end] for line in list_found.lines]
     if any(len(piece) > MAX_ITEM_CHARACTERS for piece in pieces):
         return None
-    labels = [_label(piece) for piece in pieces]
+    labels = [_read_label(piece) for piece in pieces]
     records = len(set(labels)) == len(labels) > 1 and all(labels)
-    if any(is_statement(piece) for piece in pieces) or (not records and not found.marked):
+    if any(is_statement(piece) for piece in pieces) or (not records and not list_found.marked):
         return None
-    start, subject = _introduction(text, found, headings=records)
+    start, subject = _find_introduction(text, list_found, headings=records)
     if not records and not subject:
         return None
-    named = labels if records else [""] * len(labels)
-    values = [_value(line, piece, label) for line, piece, label in zip(found.lines, pieces, named, strict=True)]
+    labels_used = labels if records else [""] * len(labels)
+    values = [_make_value(line, piece, label) for line, piece, label in zip(list_found.lines, pieces, labels_used, strict=True)]
     values = [value for value in values if value.text]
     if not values:
         return None
-    first = found.lines[0].first
-    begin = first if start is None else text.rfind("\n", 0, start) + 1 if found.under or records else start
-    entries = partial(_entries, values[0].start if start is None else start, subject, values)
-    return Block(begin, values[-1].end, first, tuple(line.first for line in found.lines[1:]), entries)
+    first_offset = list_found.lines[0].first
+    begin = first_offset if start is None else text.rfind("\n", 0, start) + 1 if list_found.under or records else start
+    entries = partial(_make_entries, values[0].start if start is None else start, subject, values)
+    return Block(begin, values[-1].end, first_offset, tuple(line.first for line in list_found.lines[1:]), entries)
 
 
-def _entries(start: int, subject: str, values: Sequence[Value]) -> list[Entry]:
+def _make_entries(start: int, subject: str, values: Sequence[EntryValue]) -> list[Entry]:
     entries: list[Entry] = []
-    held: list[Value] = []
+    entry_values: list[EntryValue] = []
     for value in values:
-        if held and value.end - start > MAX_ENTRY_CHARACTERS:
-            entries.append(Entry(start, held[-1].end, subject, tuple(held)))
-            held, start = [], value.start
-        held.append(value)
-    return [*entries, Entry(start, held[-1].end, subject, tuple(held))]
+        if entry_values and value.end - start > MAX_ENTRY_CHARACTERS:
+            entries.append(Entry(start, entry_values[-1].end, subject, tuple(entry_values)))
+            entry_values, start = [], value.start
+        entry_values.append(value)
+    return [*entries, Entry(start, entry_values[-1].end, subject, tuple(entry_values))]
 
 
-def _label(piece: str) -> str:
+def _read_label(piece: str) -> str:
     match = _LABELLED.match(piece)
     label = plain_cell(match[1]) if match else ""
     return label if len(label.split()) <= _LABEL_WORDS else ""
 
 
-def _value(line: Line, piece: str, label: str) -> Value:
+def _make_value(line: Line, piece: str, label: str) -> EntryValue:
     match = _LABELLED.match(piece) if label else None
     start = match.end() if match else 0
-    return Value(label, plain_cell(piece[start:]).rstrip(";"), line.start, line.end)
+    return EntryValue(label, plain_cell(piece[start:]).rstrip(";"), line.start, line.end)
 
 
-def _introduction(text: str, found: _List, *, headings: bool) -> tuple[int | None, str]:
+def _find_introduction(text: str, list_found: _List, *, headings: bool) -> tuple[int | None, str]:
     """Return start and text of what introduces a list: the item above it, a sentence with a colon, or its heading."""
-    if found.under is not None:
-        return found.under.start, plain_cell(text[found.under.start : found.under.end]).rstrip(" :")
-    first = found.lines[0].first
-    before = text[max(0, first - MAX_LEAD_CHARACTERS) : first].rstrip()
-    offset = max(0, first - MAX_LEAD_CHARACTERS)
+    if list_found.under is not None:
+        return list_found.under.start, plain_cell(text[list_found.under.start : list_found.under.end]).rstrip(" :")
+    first_offset = list_found.lines[0].first
+    before = text[max(0, first_offset - MAX_LEAD_CHARACTERS) : first_offset].rstrip()
+    offset = max(0, first_offset - MAX_LEAD_CHARACTERS)
     # The sentence may be on several lines, but not in several paragraphs.
     above = before.rfind("\n\n") + 2 if "\n\n" in before else 0
     lead = "\n".join(before[above:].rsplit("\n", MAX_LEAD_LINES)[-MAX_LEAD_LINES:])
@@ -140,7 +140,7 @@ def _introduction(text: str, found: _List, *, headings: bool) -> tuple[int | Non
     start = len(before) - len(lead) + sentence.start
     if not sentence.text.rstrip("*_").endswith(":"):
         heading = _HEADING.match(before, line)
-        adjacent = len(before) + 1 == first - offset and _NAME.match(before, line)
+        adjacent = len(before) + 1 == first_offset - offset and _NAME.match(before, line)
         if not headings or not (heading or adjacent):
             return None, ""
         start = line if heading is None or heading[1] else heading.end()

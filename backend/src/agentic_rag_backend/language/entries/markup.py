@@ -13,7 +13,7 @@ from agentic_rag_backend.language.entries.base import (
     MAX_HEADER_CHARACTERS,
     Block,
     Entry,
-    Value,
+    EntryValue,
     names_columns,
     plain_cell,
     row_of,
@@ -55,16 +55,16 @@ def markup_tables(text: str, first_table: int) -> Iterator[Block]:
     if "<t" not in text and "<T" not in text:
         return
     number = first_table
-    for start, end, elements in _tables(text):
-        caption, rows = _rows(text, elements, end)
-        _fill(rows)
-        block = _block(start, end, caption, rows, number)
+    for start, end, elements in _find_tables(text):
+        caption, rows = _read_rows(text, elements, end)
+        _fill_spans(rows)
+        block = _make_block(start, end, caption, rows, number)
         if block is not None:
             yield block
             number += 1
 
 
-def _tables(text: str) -> Iterator[tuple[int, int, list[re.Match[str]]]]:
+def _find_tables(text: str) -> Iterator[tuple[int, int, list[re.Match[str]]]]:
     """Yield start, end and elements of the outer tables."""
     depth, start = 0, 0
     elements: list[re.Match[str]] = []
@@ -83,11 +83,11 @@ def _tables(text: str) -> Iterator[tuple[int, int, list[re.Match[str]]]]:
         yield start, len(text), elements
 
 
-def _rows(text: str, elements: Sequence[re.Match[str]], end: int) -> tuple[str, list[_Row]]:
+def _read_rows(text: str, elements: Sequence[re.Match[str]], end: int) -> tuple[str, list[_Row]]:
     """Return the caption and the rows. An element ends where the next one begins, whether it is closed or not."""
     caption, head = "", False
     rows: list[_Row] = []
-    for match, after in zip(elements, [*(each.start() for each in elements[1:]), end], strict=True):
+    for match, after in zip(elements, [*(element.start() for element in elements[1:]), end], strict=True):
         name, closing = match[2].casefold(), bool(match[1])
         if name in ("thead", "tbody", "tfoot"):
             head = name == "thead" and not closing
@@ -98,14 +98,14 @@ def _rows(text: str, elements: Sequence[re.Match[str]], end: int) -> tuple[str, 
         elif name == "tr" and rows:
             rows[-1].end = match.end()
         elif name in ("th", "td") and not closing and rows:
-            rows[-1].cells.append(_cell(text, match, after))
+            rows[-1].cells.append(_read_cell(text, match, after))
             rows[-1].end = max(rows[-1].end, match.end() + len(text[match.end() : after].rstrip()))
         elif name in ("th", "td") and rows:
             rows[-1].end = max(rows[-1].end, match.end())
     return caption, [row for row in rows if row.cells]
 
 
-def _cell(text: str, match: re.Match[str], after: int) -> _Cell:
+def _read_cell(text: str, match: re.Match[str], after: int) -> _Cell:
     spans = {kind.casefold(): max(1, min(MAX_SPAN, int(size))) for kind, size in _SPANNED.findall(match[3])}
     piece = text[match.end() : after].split("</table", 1)[0]
     start = match.end() + len(piece) - len(piece.lstrip())
@@ -114,63 +114,63 @@ def _cell(text: str, match: re.Match[str], after: int) -> _Cell:
     return _Cell(start, start + len(bare), plain_cell(bare), head, spans.get("col", 1), spans.get("row", 1))
 
 
-def _fill(rows: Sequence[_Row]) -> None:
+def _fill_spans(rows: Sequence[_Row]) -> None:
     """Repeat cells in the columns and rows that they span, at most `MAX_COLUMNS` in a row."""
     spanning: dict[int, tuple[int, _Cell]] = {}
     for row in rows:
         filled: list[_Cell] = []
-        own = deque(row.cells)
+        row_cells = deque(row.cells)
         below: dict[int, tuple[int, _Cell]] = {}
-        while (own or len(filled) in spanning) and len(filled) < MAX_COLUMNS:
+        while (row_cells or len(filled) in spanning) and len(filled) < MAX_COLUMNS:
             column = len(filled)
             if column in spanning:
-                left, above = spanning[column]
+                rows_left, above = spanning[column]
                 filled.append(above)
-                if left > 1:
-                    below[column] = (left - 1, above)
+                if rows_left > 1:
+                    below[column] = (rows_left - 1, above)
                 continue
-            cell = own.popleft()
-            for place in range(column, min(column + cell.columns, MAX_COLUMNS)):
+            cell = row_cells.popleft()
+            for column_ in range(column, min(column + cell.columns, MAX_COLUMNS)):
                 filled.append(cell)
                 if cell.rows > 1:
-                    below[place] = (cell.rows - 1, cell)
+                    below[column_] = (cell.rows - 1, cell)
         spanning, row.cells, row.open_below = below, filled, bool(below)
 
 
-def _block(start: int, end: int, caption: str, rows: list[_Row], number: int) -> Block | None:
+def _make_block(start: int, end: int, caption: str, rows: list[_Row], number: int) -> Block | None:
     head = 0
     while head < len(rows) and rows[head].names:
         head += 1
     if head == 0 and len(rows) > 1 and not rows[0].cells[0].head and names_columns([cell.text for cell in rows[0].cells]):
         head = 1
     if head == 0:
-        return _record(start, end, caption, rows) if rows else None
+        return _make_record_block(start, end, caption, rows) if rows else None
     if len(rows) == head:
         return None
     header = rows[head - 1].end
     if header - start > MAX_HEADER_CHARACTERS:
         return None
     width = max(len(row.cells) for row in rows[:head])
-    labels = [_label(rows[:head], column) for column in range(width)]
+    labels = [_join_labels(rows[:head], column) for column in range(width)]
     body = rows[head:]
     cuts = tuple(row.start for before, row in pairwise(body) if not before.open_below)
-    return Block(start, end, header, cuts, lambda: [_entry(row, labels, number, caption) for row in body])
+    return Block(start, end, header, cuts, lambda: [_make_entry(row, labels, number, caption) for row in body])
 
 
-def _label(rows: Sequence[_Row], column: int) -> str:
+def _join_labels(rows: Sequence[_Row], column: int) -> str:
     """Return the names above a column, each once, from the top."""
     return " ".join(dict.fromkeys(row.cells[column].text for row in rows if column < len(row.cells) and row.cells[column].text))
 
 
-def _entry(row: _Row, labels: Sequence[str], number: int, caption: str) -> Entry:
+def _make_entry(row: _Row, labels: Sequence[str], number: int, caption: str) -> Entry:
     cells = [(cell.text, cell.start, cell.end) for cell in row.cells]
     return row_of(row.start, row.end, labels, cells, table=number, context=caption)
 
 
-def _record(start: int, end: int, caption: str, rows: Sequence[_Row]) -> Block | None:
+def _make_record_block(start: int, end: int, caption: str, rows: Sequence[_Row]) -> Block | None:
     """Return a table of names and values, such as an information box: a header cell and another one in each row."""
     pairs = [row.cells for row in rows if len(row.cells) == 2 and row.cells[0].head and not row.cells[1].head]
     if len(pairs) * 2 <= len(rows):
         return None
-    values = tuple(Value(name.text.rstrip(":"), cell.text, cell.start, cell.end) for name, cell in pairs if cell.text)
+    values = tuple(EntryValue(name.text.rstrip(":"), cell.text, cell.start, cell.end) for name, cell in pairs if cell.text)
     return Block(start, end, rows[0].start, (), lambda: [Entry(start, end, caption, values)])

@@ -16,14 +16,14 @@ from agentic_rag_backend.language.sentences import Sentence, split_sentences
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EntryReading:
     """The entries of a text, and its sentences outside of tables and lists; both in order."""
 
     entries: tuple[Entry, ...]
     sentences: tuple[Sentence, ...]
 
 
-def read_entries(text: str, header: str = "") -> Reading:
+def read_entries(text: str, header: str = "") -> EntryReading:
     """Return the entries and sentences of a passage. All offsets are those of ``text``.
 
     Args:
@@ -32,8 +32,10 @@ def read_entries(text: str, header: str = "") -> Reading:
     """
     before = len(header) + 1 if header else 0
     blocks = blocks_of(f"{header}\n{text}" if header else text, begins=before)
-    entries = [_moved(entry, -before) for block in blocks for entry in block.read() if entry.end > before]
-    return Reading(tuple(entries), tuple(_outside(text, [(block.start - before, block.end - before) for block in blocks])))
+    entries = [_move_entry(entry, -before) for block in blocks for entry in block.read() if entry.end > before]
+    return EntryReading(
+        tuple(entries), tuple(_sentences_outside(text, [(block.start - before, block.end - before) for block in blocks]))
+    )
 
 
 def header_at(text: str, header: str, position: int) -> str:
@@ -46,7 +48,7 @@ def header_at(text: str, header: str, position: int) -> str:
         return header
     before = len(header) + 1 if header else 0
     source = f"{header}\n{text}" if header else text
-    return Headers(source, blocks_of(source, begins=before)).at(position + before)
+    return Headers(source, blocks_of(source, begins=before)).header_at(position + before)
 
 
 def header_text(header: str) -> str:
@@ -66,40 +68,40 @@ class Headers:
         self._blocks = blocks
         self._starts = [block.start for block in blocks]
 
-    def whole(self, place: int) -> bool:
-        """Return whether ``place`` is outside of tables and lists, or begins a row or item."""
-        block = self._around(place)
-        return block is None or self._begins(block, place)
+    def is_whole(self, position: int) -> bool:
+        """Return whether ``position`` is outside of tables and lists, or begins a row or item."""
+        block = self._block_around(position)
+        return block is None or self._begins_at(block, position)
 
-    def inside(self, place: int) -> bool:
-        """Return whether ``place`` is within a table or list, after its beginning."""
-        return self._around(place) is not None
+    def is_inside(self, position: int) -> bool:
+        """Return whether ``position`` is within a table or list, after its beginning."""
+        return self._block_around(position) is not None
 
-    def cuts(self, start: int, end: int) -> list[int]:
+    def list_cuts(self, start: int, end: int) -> list[int]:
         """Return the starts of rows and items in [start, end), except the first of each table and list."""
-        first = max(0, bisect_right(self._starts, start) - 1)
-        last = bisect_left(self._starts, end)
+        first_block = max(0, bisect_right(self._starts, start) - 1)
+        last_block = bisect_left(self._starts, end)
         return [
-            place
-            for block in self._blocks[first:last]
-            for place in block.cuts[bisect_left(block.cuts, start) : bisect_left(block.cuts, end)]
+            cut
+            for block in self._blocks[first_block:last_block]
+            for cut in block.cuts[bisect_left(block.cuts, start) : bisect_left(block.cuts, end)]
         ]
 
-    def at(self, place: int) -> str:
-        """Return the header of the table or list in which a row or item begins at ``place``; otherwise an empty text."""
-        block = self._around(place)
-        if block is None or block.header - block.start > MAX_HEADER_CHARACTERS or not self._begins(block, place):
+    def header_at(self, position: int) -> str:
+        """Return the header of the table or list in which a row or item begins at ``position``; otherwise an empty text."""
+        block = self._block_around(position)
+        if block is None or block.header - block.start > MAX_HEADER_CHARACTERS or not self._begins_at(block, position):
             return ""
         return self._text[block.start : block.header].rstrip()
 
-    def _around(self, place: int) -> Block | None:
-        index = bisect_left(self._starts, place) - 1
-        return self._blocks[index] if index >= 0 and place < self._blocks[index].end else None
+    def _block_around(self, position: int) -> Block | None:
+        index = bisect_left(self._starts, position) - 1
+        return self._blocks[index] if index >= 0 and position < self._blocks[index].end else None
 
-    def _begins(self, block: Block, place: int) -> bool:
-        index = bisect_right(block.cuts, place) - 1
+    def _begins_at(self, block: Block, position: int) -> bool:
+        index = bisect_right(block.cuts, position) - 1
         # A passage does not begin with the white space before an item.
-        return index >= 0 and not self._text[block.cuts[index] : place].strip()
+        return index >= 0 and not self._text[block.cuts[index] : position].strip()
 
 
 def blocks_of(text: str, *, begins: int = 0) -> list[Block]:
@@ -110,31 +112,31 @@ def blocks_of(text: str, *, begins: int = 0) -> list[Block]:
     """
     lines = lines_of(text)
     blocks = list(markup_tables(text, 0))
-    blocks = joined(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
-    blocks = joined(blocks, delimited_tables(text, lines, len(blocks), known=begins > 0 and not blocks))
-    return joined(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
+    blocks = join_blocks(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
+    blocks = join_blocks(blocks, delimited_tables(text, lines, len(blocks), is_known=begins > 0 and not blocks))
+    return join_blocks(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
 
 
-def joined(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
-    """Return all blocks in order, without those of ``others`` that overlap ``blocks``."""
-    found: list[Block] = []
-    place = 0
-    for other in others:
-        while place < len(blocks) and blocks[place].end <= other.start:
-            found.append(blocks[place])
-            place += 1
-        if place == len(blocks) or other.end <= blocks[place].start:
-            found.append(other)
-    return [*found, *blocks[place:]]
+def join_blocks(blocks: Sequence[Block], other_blocks: Iterable[Block]) -> list[Block]:
+    """Return all blocks in order, without those of ``other_blocks`` that overlap ``blocks``."""
+    blocks_found: list[Block] = []
+    index = 0
+    for other_block in other_blocks:
+        while index < len(blocks) and blocks[index].end <= other_block.start:
+            blocks_found.append(blocks[index])
+            index += 1
+        if index == len(blocks) or other_block.end <= blocks[index].start:
+            blocks_found.append(other_block)
+    return [*blocks_found, *blocks[index:]]
 
 
-def _moved(entry: Entry, by: int) -> Entry:
+def _move_entry(entry: Entry, by: int) -> Entry:
     values = tuple(value._replace(start=value.start + by, end=value.end + by) for value in entry.values)
     start = entry.start + by
     return replace(entry, start=start if start >= 0 or not values else values[0].start, end=entry.end + by, values=values)
 
 
-def _outside(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[Sentence]:
+def _sentences_outside(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[Sentence]:
     """Yield the sentences of ``text`` outside of ``spans``, in order."""
     at = 0
     for start, end in [*spans, (len(text), len(text))]:

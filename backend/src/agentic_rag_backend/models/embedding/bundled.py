@@ -27,14 +27,14 @@ import tokenizers
 from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
-from agentic_rag_backend.fairness import FairThreadPool, actor
+from agentic_rag_backend.fairness import FairThreadPool, current_actor
 from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.embedding.facts import BUNDLED_FACTS, EncoderFacts, read_facts
-from agentic_rag_backend.models.embedding.onnx_graph import operators
-from agentic_rag_backend.models.embedding.sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
-from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+from agentic_rag_backend.models.embedding.encoder_facts import BUNDLED_FACTS, EncoderFacts, read_facts
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
+from agentic_rag_backend.models.embedding.onnx_graph import list_operators
+from agentic_rag_backend.models.embedding.onnx_sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
+from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, split_pieces
 from agentic_rag_backend.priority import BACKGROUND, lower_thread
 
 WINDOW = BUNDLED_FACTS.max_word_pieces - 2
@@ -75,10 +75,10 @@ def windows_of(owner: int, ids: Sequence[int], *, begin: Sequence[int], end: int
 def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of ≤ `BATCH_TOKENS` padded word pieces, or of one window."""
     batches: list[list[TokenWindow]] = []
-    for window in sorted(windows, key=lambda each: len(each.ids)):
-        last = batches[-1] if batches else []
-        if last and len(last) < BATCH_TEXTS and (len(last) + 1) * len(window.ids) <= BATCH_TOKENS:
-            last.append(window)
+    for window in sorted(windows, key=lambda window_: len(window_.ids)):
+        last_batch = batches[-1] if batches else []
+        if last_batch and len(last_batch) < BATCH_TEXTS and (len(last_batch) + 1) * len(window.ids) <= BATCH_TOKENS:
+            last_batch.append(window)
         else:
             batches.append([window])
     return batches
@@ -86,15 +86,15 @@ def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
 
 def batches_for(windows: Sequence[TokenWindow], cores: int) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of about equal cost, at least one for each core."""
-    most = max(1, min(BATCH_TOKENS, -(-sum(len(each.ids) for each in windows) // cores)))
+    limit = max(1, min(BATCH_TOKENS, -(-sum(len(window_.ids) for window_ in windows) // cores)))
     batches: list[list[TokenWindow]] = []
-    held = 0
-    for window in sorted(windows, key=lambda each: -len(each.ids)):
-        if not batches or held + len(window.ids) // 2 > most or len(batches[-1]) >= BATCH_TEXTS:
+    token_count = 0
+    for window in sorted(windows, key=lambda window_: -len(window_.ids)):
+        if not batches or token_count + len(window.ids) // 2 > limit or len(batches[-1]) >= BATCH_TEXTS:
             batches.append([])
-            held = 0
+            token_count = 0
         batches[-1].append(window)
-        held += len(window.ids)
+        token_count += len(window.ids)
     return batches
 
 
@@ -129,22 +129,22 @@ class BundledEmbedder:
         arithmetic: Arithmetic | None = "float32",
         niceness: int = BACKGROUND,
     ) -> None:
-        model, vocabulary = locate(MODEL_FILE, model_path), locate(TOKENIZER_FILE, model_path)
+        model, vocabulary = locate_file(MODEL_FILE, model_path), locate_file(TOKENIZER_FILE, model_path)
         self._facts = BUNDLED_FACTS if model_path is None else facts or read_facts(model_path)
         self._tokenizer = load_tokenizer(vocabulary.path)
         begin, self._end = self._special_tokens()
         # White space at the end of a prefix separates it from the text; no word piece has it.
-        self._passage_begin = (begin, *self._ids(self._facts.passage_prefix.rstrip()))
-        self._question_begin = (begin, *self._ids(self._facts.question_prefix.rstrip()))
+        self._passage_begin = (begin, *self._encode_ids(self._facts.passage_prefix.rstrip()))
+        self._question_begin = (begin, *self._encode_ids(self._facts.question_prefix.rstrip()))
         if max(len(self._passage_begin), len(self._question_begin)) > self._facts.max_word_pieces // 2:
             raise ConfigurationError(
                 f"a prefix of {model.path} takes more than half of its {self._facts.max_word_pieces} word pieces"
             )
-        self._cores = cores = threads or _cores()
+        self._cores = cores = threads or _count_cores()
         # A passage runs on one core, with as many passages in parallel as cores: several cores per passage take a quarter more
         # time
         # (measured). A question runs on all cores: 3.0 ms instead of 5.2, at the cost of a second copy of the weights, 54 MB.
-        has_integers = model_path is not None and "DynamicQuantizeLinear" in operators(model.path.read_bytes())
+        has_integers = model_path is not None and "DynamicQuantizeLinear" in list_operators(model.path.read_bytes())
         rewritten: Arithmetic = "float32" if has_integers else possible_arithmetic(arithmetic)
         try:
             self._session, self._question_session = open_sessions(model.path, cores, rewritten)
@@ -161,7 +161,7 @@ class BundledEmbedder:
         self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=partial(lower_thread, niceness))
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
-        self._dimensions = int(self._sums([TokenWindow(0, (begin, self._end))]).shape[1])
+        self._dimensions = int(self._sum_batch([TokenWindow(0, (begin, self._end))]).shape[1])
         if self._facts.dimensions not in (None, self._dimensions):
             raise ConfigurationError(
                 f"{model.path} has vectors of {self._dimensions} dimensions, not {self._facts.dimensions} as its facts say"
@@ -195,35 +195,37 @@ class BundledEmbedder:
     @property
     def stats(self) -> EmbedderStats:
         """Return the counters since the start."""
-        return self._clock.stats()
+        return self._clock.read_stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order. Long texts in windows, pooled."""
         if not texts:
             return np.empty((0, self._dimensions), dtype=np.float32)
-        held = tuple(texts)
-        pool = self._passages if actor().job else self._questions
-        batches = await self._on(pool, lambda: self._batches(self._windows(held, self._passage_begin)))
-        sums = await asyncio.gather(*(self._on(pool, partial(self._timed, batch)) for batch in batches))
-        self._clock.count(texts=len(held), windows=sum(len(batch) for batch in batches))
-        return _pooled(len(held), batches, sums)
+        passages = tuple(texts)
+        pool = self._passages if current_actor().job else self._questions
+        batches = await self._run_on(pool, lambda: self._make_batches(self._make_windows(passages, self._passage_begin)))
+        sums = await asyncio.gather(*(self._run_on(pool, partial(self._time_batch, batch)) for batch in batches))
+        self._clock.add_counts(texts=len(passages), windows=sum(len(batch) for batch in batches))
+        return _pool_sums(len(passages), batches, sums)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question in parallel with passages: float32, shape (dimensions,)."""
 
-        def work() -> NDArray[np.float32]:
-            batches = self._batches(self._windows((text[: self.query_characters(text)],), self._question_begin))
-            row: NDArray[np.float32] = _pooled(1, batches, [self._sums(batch, self._question_session) for batch in batches])[0]
+        def embed_question() -> NDArray[np.float32]:
+            batches = self._make_batches(self._make_windows((text[: self.query_characters(text)],), self._question_begin))
+            row: NDArray[np.float32] = _pool_sums(
+                1, batches, [self._sum_batch(batch, self._question_session) for batch in batches]
+            )[0]
             return row
 
-        vector = await self._on(self._questions, work)
-        self._clock.count(queries=1)
+        vector = await self._run_on(self._questions, embed_question)
+        self._clock.add_counts(queries=1)
         return vector
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
         """Encode texts and their words in parallel runs of the model. See `WordEncoder`."""
         encodings = [self._tokenizer.encode(text, add_special_tokens=False) for text in texts]
-        states = await self._states(encodings)
+        states = await self._compute_states(encodings)
         return [
             _with_words(rows, encoding.offsets[:WINDOW], inside)
             for rows, encoding, inside in zip(states, encodings, spans, strict=True)
@@ -231,39 +233,39 @@ class BundledEmbedder:
 
     async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """Encode the word pieces of texts in parallel runs of the model. See `TokenEncoder`."""
-        held = tuple(texts)
+        passages = tuple(texts)
         # A thread of the pool reads the texts, because there may be many.
-        encodings = await self._on(
-            self._questions, lambda: [self._tokenizer.encode(text, add_special_tokens=False) for text in held]
+        encodings = await self._run_on(
+            self._questions, lambda: [self._tokenizer.encode(text, add_special_tokens=False) for text in passages]
         )
         # Each text in a run of its own: its vectors must not depend on the texts beside it, not even in the last digit.
-        return [_unit(rows[1:-1]) for rows in await self._states(encodings, alone=True)]
+        return [_scale_to_unit(rows[1:-1]) for rows in await self._compute_states(encodings, alone=True)]
 
-    async def _states(self, encodings: Sequence[tokenizers.Encoding], *, alone: bool = False) -> list[Vectors]:
+    async def _compute_states(self, encodings: Sequence[tokenizers.Encoding], *, alone: bool = False) -> list[Vectors]:
         """Return the vectors of the first window of each text, special tokens included: shape (word pieces + 2, dimensions)."""
         windows = [
             TokenWindow(owner, (self._passage_begin[0], *encoding.ids[:WINDOW], self._end))
             for owner, encoding in enumerate(encodings)
         ]
         batches = [[window] for window in windows] if alone or self._one_window else batches_for(windows, self._cores)
-        hidden = await asyncio.gather(*(self._on(self._questions, partial(self._hidden, batch)) for batch in batches))
-        found: dict[int, Vectors] = {}
+        hidden = await asyncio.gather(*(self._run_on(self._questions, partial(self._run_session, batch)) for batch in batches))
+        states_by_text: dict[int, Vectors] = {}
         for batch, (states, _) in zip(batches, hidden, strict=True):
-            found |= {window.owner: rows[: len(window.ids)] for window, rows in zip(batch, states, strict=True)}
-        return [found[owner] for owner in range(len(encodings))]
+            states_by_text |= {window.owner: rows[: len(window.ids)] for window, rows in zip(batch, states, strict=True)}
+        return [states_by_text[owner] for owner in range(len(encodings))]
 
     def query_characters(self, text: str) -> int:
         """Return the end of the last word piece that fits the windows of a question."""
-        most = min(MAX_QUERY_WORD_PIECES, self._facts.max_word_pieces - len(self._question_begin) - 1)
-        if len(text) <= most:  # no word piece is shorter than a character
+        limit = min(MAX_QUERY_WORD_PIECES, self._facts.max_word_pieces - len(self._question_begin) - 1)
+        if len(text) <= limit:  # no word piece is shorter than a character
             return len(text)
         end = _QUERY_CHARACTERS
         # A cut word has other word pieces than the whole word, so the last of them do not count.
-        while len(offsets := self._tokenizer.encode(text[:end], add_special_tokens=False).offsets) <= most + _PIECES_OF_WORD:
+        while len(offsets := self._tokenizer.encode(text[:end], add_special_tokens=False).offsets) <= limit + _PIECES_OF_WORD:
             if end >= len(text):
-                return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
+                return len(text) if len(offsets) <= limit else int(offsets[limit - 1][1])
             end *= 2
-        return int(offsets[most - 1][1])
+        return int(offsets[limit - 1][1])
 
     def query_tokens(self, text: str) -> int:
         """Return 0: the model is in this process."""
@@ -274,7 +276,7 @@ class BundledEmbedder:
         for pool in (self._passages, self._questions):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
-    async def _on(self, pool: Executor, work: Callable[[], T]) -> T:
+    async def _run_on(self, pool: Executor, work: Callable[[], T]) -> T:
         try:
             future = pool.submit(work)
         except RuntimeError as error:  # the pool was shut down
@@ -288,35 +290,35 @@ class BundledEmbedder:
             raise ConfigurationError(f"the tokenizer must put two special tokens around a text; it puts {len(ids)}")
         return ids[0], ids[1]
 
-    def _ids(self, text: str) -> list[int]:
-        return [id for _, piece in pieces(text) for id in self._tokenizer.encode(piece, add_special_tokens=False).ids]
+    def _encode_ids(self, text: str) -> list[int]:
+        return [id for _, piece in split_pieces(text) for id in self._tokenizer.encode(piece, add_special_tokens=False).ids]
 
-    def _windows(self, texts: Sequence[str], begin: Sequence[int]) -> list[TokenWindow]:
+    def _make_windows(self, texts: Sequence[str], begin: Sequence[int]) -> list[TokenWindow]:
         size = self._facts.max_word_pieces
         return [
             window
             for owner, text in enumerate(texts)
-            for window in windows_of(owner, self._ids(text), begin=begin, end=self._end, size=size)
+            for window in windows_of(owner, self._encode_ids(text), begin=begin, end=self._end, size=size)
         ]
 
-    def _batches(self, windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
+    def _make_batches(self, windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
         return [[window] for window in windows] if self._one_window else batches_of(windows)
 
-    def _timed(self, batch: Sequence[TokenWindow]) -> Vectors:
+    def _time_batch(self, batch: Sequence[TokenWindow]) -> Vectors:
         with self._clock:
-            return self._sums(batch)
+            return self._sum_batch(batch)
 
-    def _sums(self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None) -> Vectors:
+    def _sum_batch(self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None) -> Vectors:
         """Run the model and return each window's vector times its number of word pieces, shape (len(batch), dimensions)."""
-        hidden, mask = self._hidden(batch, session)
+        hidden, mask = self._run_session(batch, session)
         sums: Vectors
         if self._facts.pooling == "cls":
-            sums = _unit(hidden[:, 0]) * mask.sum(axis=1, keepdims=True, dtype=np.float32)
+            sums = _scale_to_unit(hidden[:, 0]) * mask.sum(axis=1, keepdims=True, dtype=np.float32)
         else:
             sums = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
         return sums
 
-    def _hidden(
+    def _run_session(
         self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None
     ) -> tuple[Vectors, NDArray[np.int64]]:
         """Run the model and return the vectors of the word pieces, shape (len(batch), width, dimensions), and their mask."""
@@ -339,22 +341,22 @@ def _with_words(states: Vectors, offsets: Sequence[tuple[int, int]], spans: Sequ
         inside = (bounds[:, 0] < end) & (bounds[:, 1] > start)
         if inside.any():
             rows[row] = states[1:-1][inside].mean(axis=0)
-    return TextVectors(_unit(states.mean(axis=0, keepdims=True))[0], _unit(rows))
+    return TextVectors(_scale_to_unit(states.mean(axis=0, keepdims=True))[0], _scale_to_unit(rows))
 
 
-def _unit(rows: Vectors) -> Vectors:
+def _scale_to_unit(rows: Vectors) -> Vectors:
     result: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
     return result
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _pooled(count: int, batches: Sequence[Sequence[TokenWindow]], sums: Sequence[Vectors]) -> Vectors:
+def _pool_sums(count: int, batches: Sequence[Sequence[TokenWindow]], sums: Sequence[Vectors]) -> Vectors:
     """Return each text's mean over the word pieces of all its windows, at length 1 (so a window weighs by its length)."""
     totals = np.zeros((count, sums[0].shape[1]), dtype=np.float32)
     for batch, part in zip(batches, sums, strict=True):
         np.add.at(totals, [window.owner for window in batch], part)
-    return _unit(totals)
+    return _scale_to_unit(totals)

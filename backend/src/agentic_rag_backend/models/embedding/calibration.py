@@ -45,12 +45,12 @@ class CosineScale:
         if not all(-1.0 <= cosine <= 1.0 for cosine in self.cosines) or any(low >= high for low, high in pairwise(self.cosines)):
             raise ValueError(f"the cosines of a scale ascend between -1 and 1, unlike {self.cosines}")
 
-    def converted(self, cosine: float) -> float:
+    def convert_cosine(self, cosine: float) -> float:
         """Return a cosine of the encoder on the bundled encoder's scale, in [0, 1]. The bundled encoder's own are unchanged."""
         return cosine if self.cosines == LEVELS else float(np.interp(cosine, self.cosines, LEVELS))
 
     def converted_all(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return an array of cosines on the bundled encoder's scale; see `converted`."""
+        """Return an array of cosines on the bundled encoder's scale; see `convert_cosine`."""
         return cosines if self.cosines == LEVELS else np.interp(cosines, self.cosines, LEVELS)
 
     def cosine_of(self, level: float) -> float:
@@ -95,7 +95,7 @@ CALIBRATIONS: Mapping[str, Calibration] = {
 """Fitted calibrations by the fingerprint of the encoder. ``benchmarks/calibration.py --fit`` prints an entry."""
 
 
-def calibrated(
+def make_calibration(
     encoder: str, source: Literal["fitted", "measured"], *, questions: CosineScale, passages: CosineScale
 ) -> Calibration:
     """Return the calibration of an encoder with these scales. Its limits are those of the bundled encoder, converted."""
@@ -114,7 +114,7 @@ def shares_below(cosines: NDArray[np.floating]) -> tuple[float, ...]:
     return tuple(float((cosines < level).mean()) for level in LEVELS[:-1])
 
 
-def equated(cosines: NDArray[np.floating], shares: Sequence[float]) -> CosineScale:
+def fit_scale(cosines: NDArray[np.floating], shares: Sequence[float]) -> CosineScale:
     """Return the scale of an encoder whose cosines of the same pairs of texts are given.
 
     Args:

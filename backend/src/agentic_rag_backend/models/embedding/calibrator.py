@@ -25,8 +25,8 @@ from agentic_rag_backend.models.embedding.calibration import (
     CALIBRATIONS,
     Calibration,
     CosineScale,
-    calibrated,
-    equated,
+    fit_scale,
+    make_calibration,
 )
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -70,8 +70,8 @@ def load_sample() -> CalibrationSample:
         questions=tuple(subject["question"] for subject in subjects),
         texts=(
             *(
-                " ".join((one["passage"], one["related"], other["related"]))
-                for one, other in zip(subjects, following, strict=True)
+                " ".join((subject["passage"], subject["related"], next_subject["related"]))
+                for subject, next_subject in zip(subjects, following, strict=True)
             ),
             *(" ".join((subject["related"], subject["paraphrase"])) for subject in subjects),
             *(subject["rephrased"] for subject in subjects),
@@ -103,8 +103,8 @@ def separation_of(cosines: NDArray[np.float32]) -> float:
     rows = cosines.reshape(len(load_sample().questions), -1)
     subjects = np.arange(rows.shape[1]) % len(rows)
     related = subjects[None, :] == np.arange(len(rows))[:, None]
-    others = np.sort(rows[~related])
-    return float(np.searchsorted(others, rows[related]).mean() / len(others))
+    unrelated_scores = np.sort(rows[~related])
+    return float(np.searchsorted(unrelated_scores, rows[related]).mean() / len(unrelated_scores))
 
 
 async def measure_calibration(embedder: Embedder) -> Calibration:
@@ -117,8 +117,8 @@ async def measure_calibration(embedder: Embedder) -> Calibration:
     cosines = await sample_cosines(embedder)
     if (separation := separation_of(cosines["questions"])) < LEAST_SEPARATION:
         raise ValueError(f"related texts are nearer than others in {separation:.0%} of the cases of the sample, which is too few")
-    scales = {kind: equated(values, SHARES[kind]) for kind, values in cosines.items()}
-    return calibrated(embedder.fingerprint, "measured", **scales)
+    scales = {kind: fit_scale(values, SHARES[kind]) for kind, values in cosines.items()}
+    return make_calibration(embedder.fingerprint, "measured", **scales)
 
 
 class Calibrator:
@@ -143,7 +143,7 @@ class Calibrator:
         self.embedder = embedder
         self._file = file
         self._clock = clock
-        self._calibration = calibration or CALIBRATIONS.get(embedder.fingerprint) or self._recorded()
+        self._calibration = calibration or CALIBRATIONS.get(embedder.fingerprint) or self._read_record()
         self._measurement: asyncio.Task[None] | None = None
         self._retry_at = -math.inf
         self.reason = None if self._calibration else "it is measured at the first search"
@@ -156,14 +156,14 @@ class Calibrator:
     @property
     def calibration(self) -> Calibration:
         """The calibration as far as it is known: the bundled encoder's values as default until it is measured."""
-        return self._calibration or self._default()
+        return self._calibration or self._default_calibration()
 
-    async def current(self, wait_s: float = WAIT_S) -> Calibration:
+    async def current_calibration(self, wait_s: float = WAIT_S) -> Calibration:
         """Return the calibration, measured if it is not known. If that takes longer than ``wait_s``, return the default."""
         if self._calibration is None and self._clock() >= self._retry_at:
             if self._measurement is None or self._measurement.done():
                 # In an empty context: the measurement belongs to no tenant and outlives the search that began it.
-                self._measurement = asyncio.create_task(self._measure(), context=contextvars.Context())
+                self._measurement = asyncio.create_task(self._measure_encoder(), context=contextvars.Context())
             await asyncio.wait({self._measurement}, timeout=wait_s)
             if self._measurement.done() and not self._measurement.cancelled():
                 self._measurement.result()  # an unexpected error reaches the search
@@ -175,12 +175,12 @@ class Calibrator:
             self._measurement.cancel()
             await asyncio.wait({self._measurement})
 
-    async def _measure(self) -> None:
+    async def _measure_encoder(self) -> None:
         try:
             calibration = await measure_calibration(self.embedder)
-            await asyncio.to_thread(self._record, calibration)
+            await asyncio.to_thread(self._write_record, calibration)
         except ValueError as error:
-            calibration, self.reason = self._default(), str(error)
+            calibration, self.reason = self._default_calibration(), str(error)
             _log.warning("calibration_impossible", encoder=self.embedder.fingerprint, reason=self.reason)
         except AgenticRagError as error:
             self.reason, self._retry_at = error.message, self._clock() + RETRY_S
@@ -190,10 +190,10 @@ class Calibrator:
             self.reason = None
         self._calibration = calibration
 
-    def _default(self) -> Calibration:
+    def _default_calibration(self) -> Calibration:
         return replace(BUNDLED_CALIBRATION, encoder=self.embedder.fingerprint, source="default")
 
-    def _recorded(self) -> Calibration | None:
+    def _read_record(self) -> Calibration | None:
         """Return the calibration in the file. None if there is none of this encoder and this sample."""
         if self._file is None:
             return None
@@ -204,9 +204,9 @@ class Calibrator:
             scales = {kind: CosineScale(tuple(row[kind])) for kind in SHARES}
         except (OSError, ValueError, KeyError, TypeError):  # absent, damaged, or of another release
             return None
-        return calibrated(self.embedder.fingerprint, "measured", **scales)
+        return make_calibration(self.embedder.fingerprint, "measured", **scales)
 
-    def _record(self, calibration: Calibration) -> None:
+    def _write_record(self, calibration: Calibration) -> None:
         """Write the file. Without it, the next process measures again."""
         if self._file is None:
             return

@@ -30,13 +30,13 @@ class BusyClock:
             if self._running == 0:
                 self._busy_s += time.perf_counter() - self._since
 
-    def count(self, **added: int) -> None:
+    def add_counts(self, **added: int) -> None:
         """Add to the counts."""
         with self._lock:
             for name, number in added.items():
                 self._counts[name] += number
 
-    def stats(self) -> EmbedderStats:
+    def read_stats(self) -> EmbedderStats:
         """Return the counts and times so far."""
         with self._lock:
             current = time.perf_counter() - self._since if self._running else 0.0

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, attribute, rewritten
+from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, make_attribute, rewrite_model
 
 _BY_ROW = range(13, 18)
 """Versions of the standard operators in which `_by_row` is written. For others, every factor has one scale."""
@@ -27,16 +27,16 @@ _UINT8 = 2
 
 def with_integer_products(model: bytes) -> bytes:
     """Return the serialised model with integer products; the same object if it has no int8 weights, or cannot be read."""
-    return rewritten(model, _products)
+    return rewrite_model(model, _find_products)
 
 
-def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
+def _find_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``Cast``, ``Mul`` and ``MatMul`` of int8 weights."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     quantised: set[str] = set()
     in_floats = _values_of_attention(graph)
     for position, node in graph.nodes.items():
-        weights = graph.dequantised(node.inputs[1]) if node.operator == "MatMul" else None
+        weights = graph.find_dequantiser(node.inputs[1]) if node.operator == "MatMul" else None
         if weights is None or position in in_floats:
             continue
         cast, scaled = (graph.nodes[step] for step in weights)
@@ -46,7 +46,7 @@ def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
         by_row = rows != columns and graph.operator_set in _BY_ROW
         quantise = _by_row if by_row else _as_a_whole
         before = () if node.inputs[0] in quantised else quantise(node.inputs[0])
-        instead[position] = (*before, *_product(cast, scaled, node, by_row=by_row))
+        instead[position] = (*before, *_make_product(cast, scaled, node, by_row=by_row))
         quantised.add(node.inputs[0])
         if graph.is_used_once(*weights):
             instead |= dict.fromkeys(weights, ())
@@ -55,11 +55,11 @@ def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
 
 def _values_of_attention(graph: OnnxGraph) -> set[int]:
     """Return the positions of the products that compute the values of attention, which are multiplied by a ``Softmax``."""
-    found: set[int] = set()
+    positions: set[int] = set()
     for node in graph.nodes.values():
         if node.operator == "MatMul" and "Softmax" in graph.products_behind(node.inputs[0])[1]:
-            found |= graph.products_behind(node.inputs[1])[0]
-    return found
+            positions |= graph.products_behind(node.inputs[1])[0]
+    return positions
 
 
 def _is_scaled_by_column(cast: OnnxNode, scaled: OnnxNode, graph: OnnxGraph) -> bool:
@@ -79,31 +79,31 @@ def _as_a_whole(factor: str) -> Sequence[OnnxNode]:
 def _by_row(factor: str) -> Sequence[OnnxNode]:
     """Return the steps that quantise each row of a factor by its largest absolute number, which becomes 127, around 128."""
 
-    def step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
+    def make_step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
         names = tuple(name if name == factor else f"{factor}/{name}" for name in inputs)
-        written = tuple(attribute(name, value) for name, value in attributes.items())
-        return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=written)
+        attributes_written = tuple(make_attribute(name, value) for name, value in attributes.items())
+        return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=attributes_written)
 
     return (
-        step("Abs", (factor,), "absolute"),
-        step("ReduceMax", ("absolute",), "largest_of_rows", axes=(-1,), keepdims=0),
-        step("Constant", (), "rows", value_ints=(-1,)),
-        step("Reshape", ("largest_of_rows", "rows"), "largest"),
-        step("Constant", (), "share", value_float=1 / _LARGEST),
-        step("Mul", ("largest", "share"), "scales"),
-        step("Constant", (), "middle", value_float=_MIDDLE),
-        step("Cast", ("middle",), "zero_point", to=_UINT8),
-        step("Sub", ("scales", "scales"), "zeros"),
-        step("Add", ("zeros", "middle"), "middles"),
-        step("Cast", ("middles",), "zero_points", to=_UINT8),
-        step("QuantizeLinear", (factor, "scales", "zero_points"), "uint8", axis=-2),
-        step("Constant", (), "scale", value_float=1.0),
-        step("Constant", (), "second", value_ints=(1,)),
-        step("Unsqueeze", ("scales", "second"), "scale_of_row"),
+        make_step("Abs", (factor,), "absolute"),
+        make_step("ReduceMax", ("absolute",), "largest_of_rows", axes=(-1,), keepdims=0),
+        make_step("Constant", (), "rows", value_ints=(-1,)),
+        make_step("Reshape", ("largest_of_rows", "rows"), "largest"),
+        make_step("Constant", (), "share", value_float=1 / _LARGEST),
+        make_step("Mul", ("largest", "share"), "scales"),
+        make_step("Constant", (), "middle", value_float=_MIDDLE),
+        make_step("Cast", ("middle",), "zero_point", to=_UINT8),
+        make_step("Sub", ("scales", "scales"), "zeros"),
+        make_step("Add", ("zeros", "middle"), "middles"),
+        make_step("Cast", ("middles",), "zero_points", to=_UINT8),
+        make_step("QuantizeLinear", (factor, "scales", "zero_points"), "uint8", axis=-2),
+        make_step("Constant", (), "scale", value_float=1.0),
+        make_step("Constant", (), "second", value_ints=(1,)),
+        make_step("Unsqueeze", ("scales", "second"), "scale_of_row"),
     )
 
 
-def _product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: bool) -> Sequence[OnnxNode]:
+def _make_product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: bool) -> Sequence[OnnxNode]:
     """Return the integer product and its scaling. The runtime computes the last three steps as one, for a single scale."""
     factor, (result,) = product.inputs[0], product.outputs
     integers, scale, zero_point = (f"{factor}/{part}" for part in ("uint8", "scale", "zero_point"))
@@ -125,14 +125,14 @@ def with_float_products(model: bytes) -> bytes:
 
     The quantised numbers stay the same, so the results are equal up to rounding on a processor that multiplies exactly.
     """
-    return rewritten(model, _float_products)
+    return rewrite_model(model, _float_products)
 
 
 def _float_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``MatMulInteger`` and the ``Cast`` of its result to float32."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     for position, cast in graph.nodes.items():
-        product = graph.maker(cast.inputs[0], "MatMulInteger") if cast.operator == "Cast" else None
+        product = graph.find_maker(cast.inputs[0], "MatMulInteger") if cast.operator == "Cast" else None
         if product is not None and graph.is_used_once(product):
             instead[product] = tuple(_float_steps(graph.nodes[product], cast))
             instead[position] = ()

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import OnnxGraph, OnnxNode, rewritten
+from agentic_rag_backend.models.embedding.onnx_graph import OnnxGraph, OnnxNode, rewrite_model
 
 
 def looked_up_first(model: bytes) -> bytes:
     """Return the serialised model with its tables looked up first; the same object if it has none, or cannot be read."""
-    return rewritten(model, _lookups)
+    return rewrite_model(model, _find_lookups)
 
 
-def _lookups(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
+def _find_lookups(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``Cast``, ``Mul`` and ``Gather`` of a table."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     for position, node in graph.nodes.items():
-        table = graph.dequantised(node.inputs[0]) if node.operator == "Gather" and node.of_first_axis else None
+        table = graph.find_dequantiser(node.inputs[0]) if node.operator == "Gather" and node.of_first_axis else None
         if table is None or not graph.is_used_once(*table):
             continue
         cast, scaled = (graph.nodes[step] for step in table)
         if _is_scaled_by_row(cast, scaled, graph):
-            instead |= {**dict.fromkeys(table, ()), position: _steps(cast, scaled, node)}
+            instead |= {**dict.fromkeys(table, ()), position: _make_steps(cast, scaled, node)}
     return instead
 
 
@@ -36,7 +36,7 @@ def _is_scaled_by_row(cast: OnnxNode, scaled: OnnxNode, graph: OnnxGraph) -> boo
     return table is not None and scale is not None and len(table.shape) == 2 and scale.shape == (table.shape[0], 1)
 
 
-def _steps(cast: OnnxNode, scaled: OnnxNode, gather: OnnxNode) -> Sequence[OnnxNode]:
+def _make_steps(cast: OnnxNode, scaled: OnnxNode, gather: OnnxNode) -> Sequence[OnnxNode]:
     """Return the nodes that take the rows of the table and their scales, and then cast and multiply them."""
     index, (result,) = gather.inputs[1], gather.outputs
     rows, numbers, scales = (f"{result}/{part}" for part in ("rows", "numbers", "scales"))

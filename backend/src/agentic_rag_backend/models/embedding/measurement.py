@@ -50,10 +50,13 @@ async def measure_embedder(embedder: Embedder, *, batch: int) -> EmbedderMeasure
     began = time.perf_counter()
     vectors = await embedder.embed(passages)
     batch_s = time.perf_counter() - began
-    (alone,), (other,) = await embedder.embed(passages[-1:]), await embedder.embed(["An invoice for nine kilograms of flour."])
+    (alone,), (unrelated_vector,) = (
+        await embedder.embed(passages[-1:]),
+        await embedder.embed(["An invoice for nine kilograms of flour."]),
+    )
     if float(alone @ vectors[-1]) < _SAME:
         raise ModelReplyInvalid("a passage has another vector in a batch than alone: the order of the vectors may be wrong")
-    if float(alone @ other) > _DIFFERENT:
+    if float(alone @ unrelated_vector) > _DIFFERENT:
         raise ModelReplyInvalid("two different texts have the same vector")
     tokens = sum(map(estimate_tokens, passages))
     return EmbedderMeasurement(vectors.shape[1], batch, batch_s, question_s, tokens)

@@ -59,12 +59,17 @@ class OnnxNode:
     @property
     def of_first_axis(self) -> bool:
         """Whether it has no attribute but ``axis=0``, the default."""
-        attributes = [{field.number: field.value for field in _fields(each)} for each in self.attributes]
-        return all(each.get(_ATTRIBUTE_NAME) == b"axis" and not each.get(_ATTRIBUTE_INTEGER) for each in attributes)
+        attributes = [
+            {field.number: field.value for field in _read_fields(attribute_message)} for attribute_message in self.attributes
+        ]
+        return all(
+            attribute_fields.get(_ATTRIBUTE_NAME) == b"axis" and not attribute_fields.get(_ATTRIBUTE_INTEGER)
+            for attribute_fields in attributes
+        )
 
-    def written(self) -> bytes:
+    def write_message(self) -> bytes:
         """Return the node as a serialised ``NodeProto``."""
-        texts = [(_NODE_INPUT, each) for each in self.inputs] + [(_NODE_OUTPUT, each) for each in self.outputs]
+        texts = [(_NODE_INPUT, name) for name in self.inputs] + [(_NODE_OUTPUT, name) for name in self.outputs]
         texts += [(_NODE_NAME, self.name), (_NODE_OPERATOR, self.operator)]
         return b"".join([*(message_field(number, text.encode()) for number, text in texts), *self.rest])
 
@@ -79,17 +84,17 @@ class OnnxGraph:
     operator_set: int = 0
     """Version of the standard operators."""
 
-    def dequantised(self, value: str) -> tuple[int, int] | None:
+    def find_dequantiser(self, value: str) -> tuple[int, int] | None:
         """Return the positions of the ``Cast`` and the ``Mul`` that compute ``value`` from quantised numbers, if these do."""
-        scaling = self.maker(value, "Mul")
-        casting = self.maker(self.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
+        scaling = self.find_maker(value, "Mul")
+        casting = self.find_maker(self.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
         return (casting, scaling) if casting is not None and scaling is not None else None
 
     def is_used_once(self, *positions: int) -> bool:
         """Return whether each result of these nodes has one use."""
         return all(self._used[name] == 1 for position in positions for name in self.nodes[position].outputs)
 
-    def maker(self, value: str, operator: str) -> int | None:
+    def find_maker(self, value: str, operator: str) -> int | None:
         """Return the position of the node that computes ``value``, if it has this operator."""
         position = self._made.get(value)
         return position if position is not None and self.nodes[position].operator == operator else None
@@ -98,7 +103,7 @@ class OnnxGraph:
         """Return the positions of the matrix products that ``value`` is computed from, and the operators in between."""
         products: set[int] = set()
         between: set[str] = set()
-        values, seen = [value], {value}
+        values, visited = [value], {value}
         while values:
             position = self._made.get(values.pop())
             if position is None:
@@ -108,8 +113,8 @@ class OnnxGraph:
                 products.add(position)
                 continue
             between.add(node.operator)
-            values += (name for name in node.inputs if name not in seen)
-            seen.update(node.inputs)
+            values += (name for name in node.inputs if name not in visited)
+            visited.update(node.inputs)
         return products, between
 
     @cached_property
@@ -127,25 +132,27 @@ Rule = Callable[[OnnxGraph], Mapping[int, Sequence[OnnxNode]]]
 """Returns the nodes that replace others, by position. No node: the other is dropped."""
 
 
-def operators(model: bytes) -> frozenset[str]:
+def list_operators(model: bytes) -> frozenset[str]:
     """Return the operators of a serialised ``ModelProto``; none if it cannot be read."""
     try:
-        graphs = [part.value for part in _fields(memoryview(model)) if part.number == _GRAPH]
-        return frozenset(_node(field.value).operator for graph in graphs for field in _fields(graph) if field.number == _NODE)
+        graphs = [part.value for part in _read_fields(memoryview(model)) if part.number == _GRAPH]
+        return frozenset(
+            _read_node(field.value).operator for graph in graphs for field in _read_fields(graph) if field.number == _NODE
+        )
     except (ValueError, IndexError, TypeError):
         return frozenset()  # the runtime reports the model's error
 
 
-def rewritten(model: bytes, rule: Rule) -> bytes:
+def rewrite_model(model: bytes, rule: Rule) -> bytes:
     """Return the model rewritten by ``rule``; the same object if nothing changes, or if it cannot be read.
 
     Args:
         model: a serialised ``ModelProto``.
     """
     try:
-        parts = list(_fields(memoryview(model)))
+        parts = list(_read_fields(memoryview(model)))
         (graph,) = (part for part in parts if part.number == _GRAPH)
-        changed = _rewritten(list(_fields(graph.value)), rule, _version(parts))
+        changed = _rewrite_graph(list(_read_fields(graph.value)), rule, _read_version(parts))
     except (ValueError, IndexError, TypeError):
         return model  # the runtime reports the model's error
     if changed is None:
@@ -153,79 +160,79 @@ def rewritten(model: bytes, rule: Rule) -> bytes:
     return b"".join(message_field(_GRAPH, changed) if part is graph else part.whole for part in parts)
 
 
-def _version(parts: Sequence[_Field]) -> int:
+def _read_version(parts: Sequence[_Field]) -> int:
     """Return the version of the standard operators, whose domain has no name."""
-    sets = [{field.number: field.value for field in _fields(part.value)} for part in parts if part.number == _OPERATOR_SET]
-    return max((int(each.get(_VERSION, 0)) for each in sets if not each.get(_DOMAIN)), default=0)
+    sets = [{field.number: field.value for field in _read_fields(part.value)} for part in parts if part.number == _OPERATOR_SET]
+    return max((int(operator_set.get(_VERSION, 0)) for operator_set in sets if not operator_set.get(_DOMAIN)), default=0)
 
 
-def _rewritten(fields: Sequence[_Field], rule: Rule, operator_set: int) -> bytes | None:
-    tensors = dict(_tensor(field.value) for field in fields if field.number == _INITIALIZER)
+def _rewrite_graph(fields: Sequence[_Field], rule: Rule, operator_set: int) -> bytes | None:
+    tensors = dict(_read_tensor(field.value) for field in fields if field.number == _INITIALIZER)
     stored_here = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     if len(stored_here) < len(tensors):
         return None  # weights in other files are found from the model's own, which bytes in memory are not
-    nodes = {position: _node(field.value) for position, field in enumerate(fields) if field.number == _NODE}
-    outputs = [_text(field.value, _VALUE_NAME) for field in fields if field.number == _OUTPUT]
+    nodes = {position: _read_node(field.value) for position, field in enumerate(fields) if field.number == _NODE}
+    outputs = [_read_text(field.value, _VALUE_NAME) for field in fields if field.number == _OUTPUT]
     instead = rule(OnnxGraph(nodes, stored_here, outputs, operator_set))
     if not instead:
         return None
     pieces: list[bytes | memoryview] = []
     for position, field in enumerate(fields):
         steps = instead.get(position)
-        pieces += [field.whole] if steps is None else [message_field(_NODE, step.written()) for step in steps]
+        pieces += [field.whole] if steps is None else [message_field(_NODE, step.write_message()) for step in steps]
     return b"".join(pieces)
 
 
-def _node(message: memoryview) -> OnnxNode:
-    fields = list(_fields(message))
+def _read_node(message: memoryview) -> OnnxNode:
+    fields = list(_read_fields(message))
 
-    def texts(number: int) -> tuple[str, ...]:
+    def read_texts(number: int) -> tuple[str, ...]:
         return tuple(str(field.value, "utf-8") for field in fields if field.number == number)
 
     rewritten_fields = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
     return OnnxNode(
-        operator="".join(texts(_NODE_OPERATOR)),
-        inputs=texts(_NODE_INPUT),
-        outputs=texts(_NODE_OUTPUT),
-        name="".join(texts(_NODE_NAME)),
+        operator="".join(read_texts(_NODE_OPERATOR)),
+        inputs=read_texts(_NODE_INPUT),
+        outputs=read_texts(_NODE_OUTPUT),
+        name="".join(read_texts(_NODE_NAME)),
         attributes=tuple(field.value for field in fields if field.number == _NODE_ATTRIBUTE),
         rest=tuple(field.whole for field in fields if field.number not in rewritten_fields),
     )
 
 
-def _tensor(message: memoryview) -> tuple[str, Tensor | None]:
+def _read_tensor(message: memoryview) -> tuple[str, Tensor | None]:
     """Return an initializer's name and shape; None for one whose numbers are in another file."""
     shape: list[int] = []
     type = 0
     elsewhere = False
-    for field in _fields(message):
+    for field in _read_fields(message):
         if field.number == _TENSOR_DIMENSION:
-            shape += [field.value] if isinstance(field.value, int) else _packed(field.value)
+            shape += [field.value] if isinstance(field.value, int) else _read_packed_ints(field.value)
         elif field.number == _TENSOR_TYPE:
             type = int(field.value)
         elsewhere |= field.number == _TENSOR_LOCATION and field.value != 0
-    return _text(message, _TENSOR_NAME), None if elsewhere else Tensor(tuple(shape), type)
+    return _read_text(message, _TENSOR_NAME), None if elsewhere else Tensor(tuple(shape), type)
 
 
-def _text(message: memoryview, number: int) -> str:
-    return "".join(str(field.value, "utf-8") for field in _fields(message) if field.number == number)
+def _read_text(message: memoryview, number: int) -> str:
+    return "".join(str(field.value, "utf-8") for field in _read_fields(message) if field.number == number)
 
 
 # --- protocol buffers: https://protobuf.dev/programming-guides/encoding/
 
 
-def _fields(message: memoryview) -> Iterator[_Field]:
+def _read_fields(message: memoryview) -> Iterator[_Field]:
     at = 0
     while at < len(message):
         start = at
-        key, at = _varint(message, at)
+        key, at = _read_varint(message, at)
         kind = key & 7
         value: int | memoryview
         if kind == _VARINT:
-            value, at = _varint(message, at)
+            value, at = _read_varint(message, at)
         else:
             if kind == _BYTES:
-                size, at = _varint(message, at)
+                size, at = _read_varint(message, at)
             elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
                 size = 8 if kind == _EIGHT_BYTES else 4
             else:
@@ -236,7 +243,7 @@ def _fields(message: memoryview) -> Iterator[_Field]:
         yield _Field(key >> 3, value, message[start:at])
 
 
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
     """Return the number that begins at ``at``, and the position of its end: seven bits a byte, the lowest first."""
     value = shift = 0
     while True:
@@ -247,43 +254,43 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _packed(message: memoryview) -> list[int]:
+def _read_packed_ints(message: memoryview) -> list[int]:
     values, at = list[int](), 0
     while at < len(message):
-        value, at = _varint(message, at)
+        value, at = _read_varint(message, at)
         values.append(value)
     return values
 
 
 def message_field(number: int, value: bytes) -> bytes:
     """Return a serialised field of bytes, a text or a message."""
-    return _as_varint(number << 3 | _BYTES) + _as_varint(len(value)) + value
+    return _write_varint(number << 3 | _BYTES) + _write_varint(len(value)) + value
 
 
 def integer_field(number: int, value: int) -> bytes:
     """Return a serialised field of an integer of 64 bits."""
-    return _as_varint(number << 3 | _VARINT) + _as_varint(value % 2**64)
+    return _write_varint(number << 3 | _VARINT) + _write_varint(value % 2**64)
 
 
 def float_field(number: int, value: float) -> bytes:
     """Return a serialised field of a float of 32 bits."""
-    return _as_varint(number << 3 | _FOUR_BYTES) + struct.pack("<f", value)
+    return _write_varint(number << 3 | _FOUR_BYTES) + struct.pack("<f", value)
 
 
-def _as_varint(value: int) -> bytes:
-    written = bytearray()
+def _write_varint(value: int) -> bytes:
+    encoded = bytearray()
     while value >= 0x80:
-        written.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*written, value])
+    return bytes([*encoded, value])
 
 
-def attribute(name: str, value: float | Sequence[int]) -> memoryview:
+def make_attribute(name: str, value: float | Sequence[int]) -> memoryview:
     """Return a serialised attribute of a node: an int, a float, or several ints."""
     if isinstance(value, int):
         parts = [integer_field(_ATTRIBUTE_INTEGER, value), integer_field(_ATTRIBUTE_TYPE, 2)]
     elif isinstance(value, float):
         parts = [float_field(_ATTRIBUTE_FLOAT, value), integer_field(_ATTRIBUTE_TYPE, 1)]
     else:
-        parts = [*(integer_field(_ATTRIBUTE_INTEGERS, each) for each in value), integer_field(_ATTRIBUTE_TYPE, 7)]
+        parts = [*(integer_field(_ATTRIBUTE_INTEGERS, number) for number in value), integer_field(_ATTRIBUTE_TYPE, 7)]
     return memoryview(message_field(_NODE_ATTRIBUTE, message_field(_ATTRIBUTE_NAME, name.encode()) + b"".join(parts)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import tokenizers
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.weights import TOKENIZER_FILE, locate
+from agentic_rag_backend.models.embedding.model_files import TOKENIZER_FILE, locate_file
 
 PIECE_CHARACTERS = 32_768
 """Text is tokenised in pieces of about this many characters, so that memory does not grow with the text."""
@@ -19,7 +19,7 @@ UNKNOWN_WORD_CHARACTERS = 16
 _SPACE = re.compile(r"\s")
 
 
-def pieces(text: str) -> Iterator[tuple[int, str]]:
+def split_pieces(text: str) -> Iterator[tuple[int, str]]:
     """Yield ``(offset, piece)`` for ``text``, split before white space into pieces of at most twice `PIECE_CHARACTERS`.
 
     A longer run without white space is split inside. Nothing is left out.
@@ -57,23 +57,23 @@ class WordPieceTokenizer:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._tokenizer = load_tokenizer(path if path is not None else locate(TOKENIZER_FILE, None).path)
+        self._tokenizer = load_tokenizer(path if path is not None else locate_file(TOKENIZER_FILE, None).path)
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         self._unknown = None if unknown is None else self._tokenizer.token_to_id(unknown)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the [start, end) character offsets of each word piece, in order, without special tokens."""
-        found: list[tuple[int, int]] = []
-        for offset, piece in pieces(text):
+        spans: list[tuple[int, int]] = []
+        for offset, piece in split_pieces(text):
             encoding = self._tokenizer.encode(piece, add_special_tokens=False)
             longest = max((end - start for start, end in encoding.offsets), default=0)
             if longest > UNKNOWN_WORD_CHARACTERS:
-                found.extend(self._bounded(encoding, offset))
+                spans.extend(self._bound_spans(encoding, offset))
             else:
-                found.extend((offset + start, offset + end) for start, end in encoding.offsets)
-        return found
+                spans.extend((offset + start, offset + end) for start, end in encoding.offsets)
+        return spans
 
-    def _bounded(self, encoding: tokenizers.Encoding, offset: int) -> Iterator[tuple[int, int]]:
+    def _bound_spans(self, encoding: tokenizers.Encoding, offset: int) -> Iterator[tuple[int, int]]:
         for identifier, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             step = UNKNOWN_WORD_CHARACTERS if identifier == self._unknown else max(1, end - start)
             for begin in range(start, end, step) or (start,):

@@ -12,7 +12,7 @@ import numpy as np
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.models.entailment.base import Inference, Pair
-from agentic_rag_backend.models.entailment.facts import ReaderFacts
+from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
 from agentic_rag_backend.models.pairs import PairSession, run_in
 
 
@@ -35,7 +35,7 @@ class OnnxReader:
         self._labels = facts.labels
         self._session = PairSession(folder, threads=threads, max_word_pieces=facts.max_word_pieces)
         self._pool = FairThreadPool(1, "reader", of_tenant=1)
-        self.infer(("a premise", "a claim"))
+        self.infer_relation(("a premise", "a claim"))
 
     @property
     def name(self) -> str:
@@ -44,19 +44,19 @@ class OnnxReader:
 
     async def read(self, pairs: Sequence[Pair]) -> list[Inference]:
         """See `EntailmentReader`."""
-        return [await run_in(self._pool, partial(self.infer, pair), "the reader") for pair in tuple(pairs)]
+        return [await run_in(self._pool, partial(self.infer_relation, pair), "the reader") for pair in tuple(pairs)]
 
     async def close(self) -> None:
         """Finish running work and release the thread."""
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
 
-    def infer(self, pair: Pair) -> Inference:
+    def infer_relation(self, pair: Pair) -> Inference:
         """Return the relation of a premise and a claim. The longer of the two is cut if both are too long together.
 
         Raises:
             ConfigurationError: the model has another number of outputs.
         """
-        output = self._session.run(self._session.encode([pair]))
+        output = self._session.run_batch(self._session.encode_pairs([pair]))
         if output.shape != (1, len(self._labels)):
             raise ConfigurationError(
                 f"the reader {self._name} must have {len(self._labels)} outputs for a pair ({', '.join(self._labels)});"

@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletion
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.replies import RawReply
+from agentic_rag_backend.models.llm.reply_reading import RawReply
 
 FILTERED = "content_filter"
 """Ending of a reply that a filter of the endpoint removed."""
@@ -34,7 +34,7 @@ def read_completion(reply: object) -> RawReply | None:
     return RawReply(
         text,
         reasoning=thought or _reasoning_of(message),
-        other=_called_with(message) or _text(getattr(message, "refusal", None)),
+        other=_called_with(message) or _read_text(getattr(message, "refusal", None)),
         ending=_ending_of(choices[0]),
     )
 
@@ -46,7 +46,7 @@ def read_chunk(chunk: object) -> RawReply:
         return RawReply("")
     delta = getattr(choices[0], "delta", None)
     text, thought = _texts_of(getattr(delta, "content", None))
-    refusal = _text(getattr(delta, "refusal", None))
+    refusal = _read_text(getattr(delta, "refusal", None))
     return RawReply(text, thought or _reasoning_of(delta), refusal, _ending_of(choices[0]))
 
 
@@ -54,8 +54,8 @@ def usage_of(reply: object) -> Usage | None:
     """Return the token counts of a server, if it reports them."""
     usage = getattr(reply, "usage", None)
     counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    read, written = (count if isinstance(count, int) and count >= 0 else None for count in counts)
-    return None if read is None or written is None else Usage(read, written)
+    prompt_tokens, completion_tokens = (count if isinstance(count, int) and count >= 0 else None for count in counts)
+    return None if prompt_tokens is None or completion_tokens is None else Usage(prompt_tokens, completion_tokens)
 
 
 def estimated_usage(messages: Iterable[Message], text: str) -> Usage:
@@ -66,9 +66,9 @@ def estimated_usage(messages: Iterable[Message], text: str) -> Usage:
 def _texts_of(content: object) -> tuple[str, str]:
     """Return the text and the reasoning of a content, which is a text or a list of parts."""
     if not isinstance(content, list):
-        return _text(content), ""
+        return _read_text(content), ""
     parts = [part for part in content if isinstance(part, dict)]
-    text = "".join(_text(part.get("text")) for part in parts if part.get("type") not in _THOUGHT)
+    text = "".join(_read_text(part.get("text")) for part in parts if part.get("type") not in _THOUGHT)
     thought = "".join(_thought_of(part) for part in parts if part.get("type") in _THOUGHT)
     return text, thought
 
@@ -79,7 +79,7 @@ def _thought_of(part: dict[str, Any]) -> str:
 
 
 def _reasoning_of(message: object) -> str:
-    return next((text for name in _REASONING_FIELDS if (text := _text(getattr(message, name, None)))), "")
+    return next((text for name in _REASONING_FIELDS if (text := _read_text(getattr(message, name, None)))), "")
 
 
 def _called_with(message: object) -> str:
@@ -87,7 +87,7 @@ def _called_with(message: object) -> str:
     calls = getattr(message, "tool_calls", None)
     if not isinstance(calls, list) or len(calls) != 1:
         return ""
-    return _text(getattr(getattr(calls[0], "function", None), "arguments", None))
+    return _read_text(getattr(getattr(calls[0], "function", None), "arguments", None))
 
 
 def _ending_of(choice: object) -> str | None:
@@ -95,5 +95,5 @@ def _ending_of(choice: object) -> str | None:
     return None if ending is None else str(ending)
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     return value if isinstance(value, str) else ""

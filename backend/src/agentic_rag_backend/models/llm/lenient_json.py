@@ -70,9 +70,9 @@ def read_values(text: str, *, cut: bool = False) -> Iterator[ReadValue | NotJson
             return
         reading.mended.clear()
         try:
-            value, end = reading.read(bracket.start(), 0)
-        except _Ended as ended:
-            yield ReadValue(ended.value, bracket.start(), len(text), reading.notes, cut=not ended.whole)
+            value, end = reading.read_value(bracket.start(), 0)
+        except _Ended as inner_end:
+            yield ReadValue(inner_end.value, bracket.start(), len(text), reading.notes, cut=not inner_end.whole)
             return
         except NotJson as error:
             yield error
@@ -105,69 +105,69 @@ class _Reading:
         """What was mended in the value that was read last."""
         return tuple(dict.fromkeys(self.mended))
 
-    def read(self, at: int, depth: int) -> tuple[Any, int]:
-        at = self._skip(at)
+    def read_value(self, at: int, depth: int) -> tuple[Any, int]:
+        at = self._skip_space(at)
         mark = self.text[at : at + 1]
         if not mark:
             raise _Ended
         if mark in "{[":
             if depth >= MAX_DEPTH:
                 raise NotJson("nested too deeply", at + 1)
-            return self._object(at + 1, depth) if mark == "{" else self._list(at + 1, depth)
+            return self._read_object(at + 1, depth) if mark == "{" else self._read_list(at + 1, depth)
         if mark in "\"'":
-            return self._string(at)
-        return self._scalar(at)
+            return self._read_string(at)
+        return self._read_scalar(at)
 
-    def _skip(self, at: int) -> int:
+    def _skip_space(self, at: int) -> int:
         space = _SPACE.match(self.text, at)
         return space.end() if space else at
 
-    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    def _read_object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
         while True:
             try:
-                at = self._skip(at)
+                at = self._skip_space(at)
                 if self.text[at : at + 1] == "}":
                     return members, at + 1
                 if self.text[at : at + 1] not in ("'", '"', ""):
                     raise NotJson("a name in quotes is expected", at)
-                name, at = self.read(at, depth)
-                at = self._skip(at)
+                name, at = self.read_value(at, depth)
+                at = self._skip_space(at)
                 if at < len(self.text) and self.text[at] != ":":
                     raise NotJson("':' is expected", at)
                 if at >= len(self.text):
                     raise _Ended
-                members[str(name)], at = self.read(at + 1, depth + 1)
-            except _Ended as ended:
-                if ended.whole or (depth == 0 and isinstance(ended.value, list)):
-                    members[str(name)] = ended.value
-                raise self._end(members, ended) from None
-            at = self._after_item(at, "}", members, whole=depth == 0 or not self.cut)
+                members[str(name)], at = self.read_value(at + 1, depth + 1)
+            except _Ended as inner_end:
+                if inner_end.whole or (depth == 0 and isinstance(inner_end.value, list)):
+                    members[str(name)] = inner_end.value
+                raise self._end_early(members, inner_end) from None
+            at = self._after_item(at, "}", members, is_whole=depth == 0 or not self.cut)
 
-    def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
+    def _read_list(self, at: int, depth: int) -> tuple[list[Any], int]:
         items: list[Any] = []
         while True:
             try:
-                at = self._skip(at)
+                at = self._skip_space(at)
                 if self.text[at : at + 1] == "]":
                     return items, at + 1
-                item, at = self.read(at, depth + 1)
+                item, at = self.read_value(at, depth + 1)
                 items.append(item)
-            except _Ended as ended:
-                if ended.whole:
-                    items.append(ended.value)
-                raise self._end(items, ended) from None
-            at = self._after_item(at, "]", items, whole=not self.cut)
+            except _Ended as inner_end:
+                if inner_end.whole:
+                    items.append(inner_end.value)
+                raise self._end_early(items, inner_end) from None
+            at = self._after_item(at, "]", items, is_whole=not self.cut)
 
-    def _after_item(self, at: int, closing: str, items: Any, *, whole: bool) -> int:
-        """Return the position of the next item or of the closing bracket. ``whole``: see `_Ended`, if the text ends here."""
-        at = self._skip(at)
+    def _after_item(self, at: int, closing: str, items: Any, *, is_whole: bool) -> int:
+        """Return the position of the next item or of the closing bracket. ``is_whole``: see `_Ended`, if the text ends here."""
+        at = self._skip_space(at)
         mark = self.text[at : at + 1]
         if not mark:
             self.mended.append(CLOSED)
-            raise _Ended(items, whole=whole)
+            raise _Ended(items, whole=is_whole)
         if mark == ",":
-            at = self._skip(at + 1)
+            at = self._skip_space(at + 1)
             if self.text[at : at + 1] == closing:
                 self.mended.append(COMMAS)
             return at
@@ -175,25 +175,25 @@ class _Reading:
             raise NotJson(f"',' or '{closing}' is expected", at)
         return at
 
-    def _end(self, value: Any, inner: _Ended) -> _Ended:
+    def _end_early(self, value: Any, inner: _Ended) -> _Ended:
         self.mended.append(CLOSED)
         return _Ended(value, whole=inner.whole)
 
-    def _string(self, at: int) -> tuple[str, int]:
+    def _read_string(self, at: int) -> tuple[str, int]:
         if self.text[at] == '"':
             string = _DOUBLE.match(self.text, at)
             if string is None:
                 raise _Ended
-            return self._decode(string[0]), string.end()
+            return self._decode_literal(string[0]), string.end()
         string = None if self._unended else _SINGLE.match(self.text, at)
         if string is None:
             self._unended = True
             raise NotJson("a text without an end", at + 1)
         self.mended.append(QUOTES)
         inner = string[0][1:-1].replace("\\'", "'")
-        return self._decode('"' + _escape_quotes(inner) + '"'), string.end()
+        return self._decode_literal('"' + _escape_quotes(inner) + '"'), string.end()
 
-    def _decode(self, literal: str) -> str:
+    def _decode_literal(self, literal: str) -> str:
         """Return the text of a literal in double quotes. Line ends are allowed in it, and so are unknown escapes."""
         try:
             return str(json.loads(literal))
@@ -201,7 +201,7 @@ class _Reading:
             self.mended.append(ESCAPES)
             return str(json.loads(_BACKSLASH.sub(lambda _: "\\\\", literal), strict=False))
 
-    def _scalar(self, at: int) -> tuple[Any, int]:
+    def _read_scalar(self, at: int) -> tuple[Any, int]:
         number = _NUMBER.match(self.text, at)
         if number:
             if self.cut and number.end() == len(self.text):

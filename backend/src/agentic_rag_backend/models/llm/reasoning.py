@@ -86,17 +86,17 @@ class ReasoningFilter:
     _fences: tuple[int, str] = (0, "")
     """Number of fences of code in the reply so far, and the beginning of a fence at its end. A mark in code is no mark."""
 
-    def feed(self, piece: str) -> Iterator[VisibleText]:
+    def feed_piece(self, piece: str) -> Iterator[VisibleText]:
         """Yield the text that is known to belong to the reply. The beginning of a mark waits for its end."""
         self._pending += piece
-        yield from self._read(last=False)
+        yield from self._read_pending(is_last=False)
 
-    def finish(self) -> Iterator[VisibleText]:
+    def finish_reply(self) -> Iterator[VisibleText]:
         """Yield the rest of the reply."""
-        yield from self._read(last=True)
-        yield from self.release()
+        yield from self._read_pending(is_last=True)
+        yield from self.release_text()
 
-    def release(self) -> Iterator[VisibleText]:
+    def release_text(self) -> Iterator[VisibleText]:
         """Yield what is held back, and hold nothing back from now on."""
         self.hold = False
         if self._waiting:
@@ -108,22 +108,22 @@ class ReasoningFilter:
         """Whether the reply itself has begun after reasoning with an opening mark."""
         return self._began and self.reasoned and not self.unopened
 
-    def _read(self, *, last: bool) -> Iterator[VisibleText]:
+    def _read_pending(self, *, is_last: bool) -> Iterator[VisibleText]:
         going_on = True
         while going_on and not self.ended:
             if self._closing:
-                going_on = self._skip()
+                going_on = self._skip_reasoning()
             elif not self._began:
-                going_on = self._begin(last=last)
+                going_on = self._decide_beginning(is_last=is_last)
             else:
-                pieces, going_on = self._write(last=last)
+                pieces, going_on = self._write_visible(is_last=is_last)
                 yield from pieces
         if self.ended:
             self._pending = ""
 
     # --- each returns whether to go on with the pending text
 
-    def _skip(self) -> bool:
+    def _skip_reasoning(self) -> bool:
         """Drop reasoning up to its closing mark."""
         mark = _CLOSING[self._closing].search(self._pending)
         if mark is None:
@@ -132,11 +132,11 @@ class ReasoningFilter:
         self._pending, self._closing = self._pending[mark.end() :], ""
         return True
 
-    def _begin(self, *, last: bool) -> bool:
+    def _decide_beginning(self, *, is_last: bool) -> bool:
         """Decide whether the text begins with reasoning."""
         text = self._pending = self._pending.lstrip()
         head = text[:_LONGEST].lower()
-        if not last and (not text or any(mark.startswith(head) for mark in (*_OPENINGS, *_LEADING))):
+        if not is_last and (not text or any(mark.startswith(head) for mark in (*_OPENINGS, *_LEADING))):
             return False
         leading = next((mark for mark in _LEADING if head.startswith(mark)), "")
         opening = next((mark for mark in _MARKS if head.startswith(mark)), "")
@@ -150,24 +150,24 @@ class ReasoningFilter:
             self._began = True
         return True
 
-    def _write(self, *, last: bool) -> tuple[list[VisibleText], bool]:
+    def _write_visible(self, *, is_last: bool) -> tuple[list[VisibleText], bool]:
         """Return the text before the next mark."""
         for mark in _CLOSING_OR_ENDING.finditer(self._pending):
             before = (self._before + self._pending[: mark.start()])[-_BEFORE:]
             if mark[0].lower() in _ENDINGS:
-                pieces = self._show(self._pending[: mark.start()])
+                pieces = self._show_text(self._pending[: mark.start()])
                 self.ended = True
                 return pieces, False
-            if mark.end() == len(self._pending) and not last and before.rstrip(" \t")[-1:] != "\n":
-                return self._show(self._take(mark.start())), False
+            if mark.end() == len(self._pending) and not is_last and before.rstrip(" \t")[-1:] != "\n":
+                return self._show_text(self._take_text(mark.start())), False
             in_code = self._fences_after(self._pending[: mark.start()])[0] % 2
-            if not in_code and _closes(before, self._pending[mark.end() : mark.end() + 1]):
-                return self._restart(mark.end()), True
-        if last:
-            return self._show(_STOP.sub("", self._take(len(self._pending)))), False
-        return self._show(self._take(_end_of_certain(self._pending))), False
+            if not in_code and _closes_reasoning(before, self._pending[mark.end() : mark.end() + 1]):
+                return self._restart_reply(mark.end()), True
+        if is_last:
+            return self._show_text(_STOP.sub("", self._take_text(len(self._pending)))), False
+        return self._show_text(self._take_text(_end_of_certain(self._pending))), False
 
-    def _take(self, end: int) -> str:
+    def _take_text(self, end: int) -> str:
         text, self._pending = self._pending[:end], self._pending[end:]
         self._before = (self._before + text)[-_BEFORE:]
         self._fences = self._fences_after(text)
@@ -175,25 +175,25 @@ class ReasoningFilter:
 
     def _fences_after(self, text: str) -> tuple[int, str]:
         """Return the number of fences of code in the reply up to the end of ``text``, and the beginning of a fence there."""
-        count, begun = self._fences
-        begun += text
-        run = len(begun) - len(begun.rstrip("`"))
-        return count + begun.count(_FENCE), "`" * (run % len(_FENCE))
+        count, opening_fence = self._fences
+        opening_fence += text
+        run = len(opening_fence) - len(opening_fence.rstrip("`"))
+        return count + opening_fence.count(_FENCE), "`" * (run % len(_FENCE))
 
-    def _show(self, text: str) -> list[VisibleText]:
+    def _show_text(self, text: str) -> list[VisibleText]:
         if self.hold:
             self._waiting = self._waiting or []
             self._waiting.append(text)
             return []
         return [VisibleText(text)] if text else []
 
-    def _restart(self, end: int) -> list[VisibleText]:
+    def _restart_reply(self, end: int) -> list[VisibleText]:
         self._pending, self._before, self._fences = self._pending[end:], "\n", (0, "")
         self.reasoned, self.unopened, self._began, self._waiting = True, True, False, None
         return [] if self.hold else [VisibleText("", restart=True)]
 
 
-def _closes(before: str, after: str) -> bool:
+def _closes_reasoning(before: str, after: str) -> bool:
     """Return whether a closing mark between two texts ends reasoning, rather than being mentioned in a sentence."""
     line = before.rstrip(" \t")
     if line[-1:] in ("\n", "") or after in ("\n", ""):
@@ -218,5 +218,5 @@ def _begins_mark(text: str) -> bool:
 def without_reasoning(text: str) -> tuple[str, ReasoningFilter]:
     """Return the reply in a whole text, and the filter that says what was removed."""
     reading = ReasoningFilter(hold=True)
-    pieces = [*reading.feed(text), *reading.finish()]
+    pieces = [*reading.feed_piece(text), *reading.finish_reply()]
     return "".join(piece.text for piece in pieces), reading

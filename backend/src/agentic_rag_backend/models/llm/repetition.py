@@ -28,7 +28,7 @@ class LoopDetector:
     _pending: list[str] = field(default_factory=list)
     _size: int = 0
 
-    def feed(self, piece: str) -> bool:
+    def feed_piece(self, piece: str) -> bool:
         """Return whether the text repeats itself."""
         self._pending.append(piece)
         self._size += len(piece)
@@ -36,24 +36,24 @@ class LoopDetector:
             text, self._pending = "".join(self._pending), []
             end = len(text) - len(text) % _STEP
             for at in range(0, end, _STEP):
-                if self._look(text[at : at + _STEP]):
+                if self._check_step(text[at : at + _STEP]):
                     return True
             self._pending, self._size = [text[end:]], len(text) - end
         return self.start is not None
 
-    def _look(self, step: str) -> bool:
+    def _check_step(self, step: str) -> bool:
         longest = REPEATS * MAX_PERIOD + _STEP
         self._text += step
         if len(self._text) > 2 * longest:
             self._offset += len(self._text) - longest
             self._text = self._text[-longest:]
-        period = _period(self._text)
+        period = _find_period(self._text)
         if period:
             self.start = self._offset + _first_end(self._text, period)
         return self.start is not None
 
 
-def _period(text: str) -> int:
+def _find_period(text: str) -> int:
     """Return the length of what the end of ``text`` repeats; 0: nothing."""
     probe, at = text[-_PROBE:], len(text) - _PROBE
     for _ in range(_MAX_PROBES):
@@ -61,14 +61,14 @@ def _period(text: str) -> int:
         if at < 0:
             return 0
         period = len(text) - _PROBE - at
-        if _repeats(text, period, REPEATS * period):
+        if _has_period(text, period, REPEATS * period):
             # A multiple of a short period is no sentence.
             sentence = period >= SENTENCE_CHARACTERS and any(map(str.isalnum, text[-period:]))
-            return period if sentence or _repeats(text, period, LOOP_CHARACTERS) else 0
+            return period if sentence or _has_period(text, period, LOOP_CHARACTERS) else 0
     return 0
 
 
-def _repeats(text: str, period: int, size: int) -> bool:
+def _has_period(text: str, period: int, size: int) -> bool:
     """Return whether the last ``size`` characters of ``text`` have this period."""
     return len(text) >= size and text[-size:-period] == text[period - size :]
 
@@ -86,6 +86,6 @@ def _first_end(text: str, period: int) -> int:
 def without_loop(text: str) -> tuple[str, bool]:
     """Return ``text`` up to the first occurrence of what it repeats to its end, and whether it repeats something."""
     detector = LoopDetector()
-    if not detector.feed(text) or detector.start is None:
+    if not detector.feed_piece(text) or detector.start is None:
         return text, False
     return text[: detector.start].rstrip(), True

@@ -21,7 +21,7 @@ _OF_INPUT = frozenset({400, 413, 422})
 """Status codes that refuse the request's content, not its sender."""
 
 
-class Verdict(enum.Enum):
+class RetryVerdict(enum.Enum):
     """The reaction to a failure."""
 
     RETRY = "retry"
@@ -45,12 +45,12 @@ class FailedAttempt:
 class RetryDecision:
     """``pause_s`` is the pause before the next attempt. If the call is rate limited, the caller gets ``retry_after_s``."""
 
-    verdict: Verdict
+    verdict: RetryVerdict
     pause_s: float = 0.0
     retry_after_s: float | None = None
 
 
-def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
+def decide_retry(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
     """Decide after the ``attempt``-th attempt (from 1) failed.
 
     Args:
@@ -60,21 +60,21 @@ def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float
     """
     limited = failure.status == 429
     if not limited and failure.status is not None and failure.status not in _TRANSIENT:
-        return RetryDecision(Verdict.GIVE_UP)
+        return RetryDecision(RetryVerdict.GIVE_UP)
     if failure.exhausted:
-        return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=failure.retry_after_s)
+        return RetryDecision(RetryVerdict.RATE_LIMITED, retry_after_s=failure.retry_after_s)
     if failure.retry_after_s is not None:
         pause = failure.retry_after_s
     else:
         pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempt - 1)) * (0.5 + jitter / 2)
     if attempt < MAX_ATTEMPTS and pause < left_s:
-        return RetryDecision(Verdict.RETRY, pause_s=pause)
+        return RetryDecision(RetryVerdict.RETRY, pause_s=pause)
     if limited:
-        return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=pause)
-    return RetryDecision(Verdict.GIVE_UP, retry_after_s=failure.retry_after_s)
+        return RetryDecision(RetryVerdict.RATE_LIMITED, retry_after_s=pause)
+    return RetryDecision(RetryVerdict.GIVE_UP, retry_after_s=failure.retry_after_s)
 
 
-def refusal(status: int | None) -> type[ModelUnavailable]:
+def error_for_status(status: int | None) -> type[ModelUnavailable]:
     """Return the error of a call that was given up after HTTP ``status`` (None: no response)."""
     if status in _OF_INPUT:
         return ModelInputRefused

@@ -22,14 +22,14 @@ def object_of(properties: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
 
 
-def list_of(items: Schema, most: int | None = None) -> Schema:
-    """Return the schema of a list of at most ``most`` items."""
-    return {"type": "array", "items": items} | ({} if most is None else {"maxItems": most})
+def list_of(items: Schema, max_items: int | None = None) -> Schema:
+    """Return the schema of a list of at most ``max_items`` items."""
+    return {"type": "array", "items": items} | ({} if max_items is None else {"maxItems": max_items})
 
 
-def text_of(most: int) -> Schema:
-    """Return the schema of a text of at most ``most`` characters. Grammars of servers are slow for more than some hundred."""
-    return {**TEXT, "maxLength": most}
+def text_of(max_length: int) -> Schema:
+    """Return the schema of a text of at most ``max_length`` characters. Servers' grammars are slow for more than some hundred."""
+    return {**TEXT, "maxLength": max_length}
 
 
 def one_of(words: Sequence[str]) -> Schema:

@@ -66,7 +66,7 @@ def context_window(model: str, configured: int | None = None) -> int:
         return configured
     name = model.lower()
     names = (name, name.rsplit("/", 1)[-1], name.rsplit("/", 1)[-1].removeprefix("meta-"))
-    return next((window for opening, window in _WINDOWS for one in names if one.startswith(opening)), UNKNOWN_WINDOW)
+    return next((window for opening, window in _WINDOWS for name in names if name.startswith(opening)), UNKNOWN_WINDOW)
 
 
 def window_of(model: LanguageModel, name: str | None = None, configured: int | None = None) -> int:
@@ -76,5 +76,5 @@ def window_of(model: LanguageModel, name: str | None = None, configured: int | N
         name: the model that is asked for; None: the default of ``model``.
     """
     window = context_window(name or model.name, configured)
-    stated = model.window(name) if isinstance(model, LimitedModel) else None
-    return window if stated is None else min(window, stated)
+    server_window = model.window(name) if isinstance(model, LimitedModel) else None
+    return window if server_window is None else min(window, server_window)

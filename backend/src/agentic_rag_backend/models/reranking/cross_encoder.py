@@ -44,21 +44,21 @@ class PairModel:
 
     def __init__(self, folder: Path, *, threads: int) -> None:
         self._session = PairSession(folder, threads=threads)
-        self.scores("a question", ["a passage"])
+        self.score_passages("a question", ["a passage"])
 
-    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score_passages(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return the probability that each passage is relevant: the logistic function of the model's output."""
-        pairs = self._session.encode([(question, passage) for passage in passages])
-        found = np.zeros(len(pairs))
+        pairs = self._session.encode_pairs([(question, passage) for passage in passages])
+        scores = np.zeros(len(pairs))
         # Pairs of similar length together: padding costs time.
         order = sorted(range(len(pairs)), key=lambda number: len(pairs[number].ids))
         for start in range(0, len(order), BATCH_PAIRS):
             batch = order[start : start + BATCH_PAIRS]
-            found[batch] = _probabilities(self._session.run([pairs[number] for number in batch]))
-        return [float(value) for value in found]
+            scores[batch] = _to_probabilities(self._session.run_batch([pairs[number] for number in batch]))
+        return [float(value) for value in scores]
 
 
-def _probabilities(output: NDArray[np.float32]) -> NDArray[np.float64]:
+def _to_probabilities(output: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return probabilities from logits of shape (pairs,), (pairs, 1), or (pairs, 2): irrelevant and relevant.
 
     Raises:
@@ -107,22 +107,22 @@ class CrossEncoder:
     async def score(self, question: str, passages: Sequence[str], account: UsageAccount) -> Sequence[float]:
         """See `PassageScorer`. No request is sent, so ``account`` counts nothing."""
         self.check()
-        held = tuple(passages)
+        passage_list = tuple(passages)
         # Batch by batch, so that tenants take turns, and a cancelled request stops.
-        found: list[float] = []
-        for start in range(0, len(held), BATCH_PAIRS):
-            batch = partial(self._scores, question, held[start : start + BATCH_PAIRS])
-            found += await run_in(self._pool, batch, "the cross-encoder")
-        return found
+        scores: list[float] = []
+        for start in range(0, len(passage_list), BATCH_PAIRS):
+            batch = partial(self._score_passages, question, passage_list[start : start + BATCH_PAIRS])
+            scores += await run_in(self._pool, batch, "the cross-encoder")
+        return scores
 
     async def close(self) -> None:
         """Finish running work and release the thread."""
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
 
-    def _scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        return self._loaded().scores(question, passages)
+    def _score_passages(self, question: str, passages: Sequence[str]) -> list[float]:
+        return self._load_model().score_passages(question, passages)
 
-    def _loaded(self) -> PairModel:
+    def _load_model(self) -> PairModel:
         if self._model is None:
             self.check()  # an earlier call on this thread may have failed
             try:

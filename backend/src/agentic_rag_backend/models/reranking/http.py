@@ -24,8 +24,8 @@ from agentic_rag_backend.models.endpoint import (
     outcome_of,
     reason_of,
 )
-from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
+from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.telemetry.metrics import Outcome
 
 PURPOSE = "rerank"
@@ -40,20 +40,20 @@ class RerankForm:
     tokens: Callable[[Mapping[str, Any]], object]
 
 
-def _at(*path: str) -> Callable[[Mapping[str, Any]], object]:
-    def found(reply: Mapping[str, Any]) -> object:
+def _make_reader(*path: str) -> Callable[[Mapping[str, Any]], object]:
+    def read_member(reply: Mapping[str, Any]) -> object:
         value: Any = reply
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else None
         return value
 
-    return found
+    return read_member
 
 
 FORMS: Mapping[Api, RerankForm] = {
     # Cohere charges for searches, and reports tokens for information.
-    "cohere": RerankForm({}, _at("meta", "tokens", "input_tokens")),
-    "jina": RerankForm({"return_documents": False}, _at("usage", "total_tokens")),
+    "cohere": RerankForm({}, _make_reader("meta", "tokens", "input_tokens")),
+    "jina": RerankForm({"return_documents": False}, _make_reader("usage", "total_tokens")),
 }
 
 
@@ -78,7 +78,7 @@ class HttpScorer:
             headers=headers, timeout=address.timeout_s, event_hooks={"response": [bound_reply]}, follow_redirects=False
         )
         self._breaker = Breaker(OUTAGES)
-        self.health = Health(self._ping)
+        self.health = Health(self._ping_server)
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class HttpScorer:
 
     def check(self) -> None:
         """See `PassageScorer`."""
-        self._breaker.check()
+        self._breaker.check_state()
 
     async def score(self, question: str, passages: Sequence[str], account: UsageAccount) -> Sequence[float]:
         """See `PassageScorer`."""
@@ -101,10 +101,10 @@ class HttpScorer:
         }
         content = orjson.dumps(body)
         deadline = asyncio.get_running_loop().time() + address.timeout_s
-        with self._breaker.watching():
+        with self._breaker.watch_call():
             try:
                 async with asyncio.timeout_at(deadline):
-                    return await self._scored(content, len(passages), deadline, account)
+                    return await self._score_passages(content, len(passages), deadline, account)
             except TimeoutError:
                 raise ModelUnavailable(f"the reranker {self.name!r} did not answer within {address.timeout_s:g} s") from None
 
@@ -113,28 +113,28 @@ class HttpScorer:
         await self.health.close()
         await self._client.aclose()
 
-    async def _scored(self, content: bytes, count: int, deadline: float, account: UsageAccount) -> list[float]:
+    async def _score_passages(self, content: bytes, count: int, deadline: float, account: UsageAccount) -> list[float]:
         """Return the scores of the first attempt that succeeds."""
         attempt = 1
         while True:
-            sent = Attempt(self.name, PURPOSE, account, self.health)
-            with sent.watched():
-                reply, failure = await self._attempted(content)
-                found = scores_in(reply, count) if failure is None else []
+            counted_attempt = Attempt(self.name, PURPOSE, account, self.health)
+            with counted_attempt.watch_failure():
+                reply, failure = await self._attempt_request(content)
+                scores = scores_in(reply, count) if failure is None else []
             if failure is None:
                 tokens = FORMS[self._address.api].tokens(reply)
-                sent.end("ok", prompt_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0)
-                return found
-            sent.end(outcome_of(failure))
+                counted_attempt.end_attempt("ok", prompt_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0)
+                return scores
+            counted_attempt.end_attempt(outcome_of(failure))
             left_s = deadline - asyncio.get_running_loop().time()
             # random() spreads retries. It is not used for secrets.
-            decision = decide(failure, attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
-            if decision.verdict is not Verdict.RETRY:
+            decision = decide_retry(failure, attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
+            if decision.verdict is not RetryVerdict.RETRY:
                 raise self._given_up(failure, decision.verdict, attempt, decision.retry_after_s)
             await asyncio.sleep(decision.pause_s)
             attempt += 1
 
-    async def _attempted(self, content: bytes) -> tuple[Mapping[str, Any], FailedAttempt | None]:
+    async def _attempt_request(self, content: bytes) -> tuple[Mapping[str, Any], FailedAttempt | None]:
         """Return the reply of one request, or its failure.
 
         Raises:
@@ -156,14 +156,14 @@ class HttpScorer:
             raise ModelReplyInvalid(f"the reranker {self.name!r} did not answer with a JSON object")
         return reply, None
 
-    def _given_up(self, failure: FailedAttempt, verdict: Verdict, attempts: int, wait_s: float | None) -> ModelUnavailable:
+    def _given_up(self, failure: FailedAttempt, verdict: RetryVerdict, attempts: int, wait_s: float | None) -> ModelUnavailable:
         message = f"the reranker {self.name!r} failed at attempt {attempts}: {reason_of(failure)}"
-        if verdict is Verdict.RATE_LIMITED:
+        if verdict is RetryVerdict.RATE_LIMITED:
             return ModelRateLimited(message, retry_after_s=wait_s)
-        kind = refusal(failure.status)
+        kind = error_for_status(failure.status)
         return (ModelUnreachable if kind is ModelUnavailable and attempts > 1 else kind)(message)
 
-    async def _ping(self, timeout_s: float) -> Outcome:
+    async def _ping_server(self, timeout_s: float) -> Outcome:
         """Return whether the server answers at all. The request costs nothing."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -182,13 +182,13 @@ def scores_in(reply: Mapping[str, Any], count: int) -> list[float]:
         ModelReplyInvalid: the reply does not have one score for each of the ``count`` passages.
     """
     results = reply.get("results")
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for item in results if isinstance(results, list) else []:
         index, score = (item.get("index"), item.get("relevance_score")) if isinstance(item, dict) else (None, None)
         if isinstance(index, int) and isinstance(score, int | float) and math.isfinite(score) and 0 <= index < count:
-            found[index] = float(score)
-    if len(found) < count:
-        raise ModelReplyInvalid(f"the reranker scored {len(found)} of {count} passages")
-    if not all(0 <= score <= 1 for score in found.values()):
-        found = {index: 1 / (1 + math.exp(-max(-500.0, min(500.0, score)))) for index, score in found.items()}
-    return [found[index] for index in range(count)]
+            scores[index] = float(score)
+    if len(scores) < count:
+        raise ModelReplyInvalid(f"the reranker scored {len(scores)} of {count} passages")
+    if not all(0 <= score <= 1 for score in scores.values()):
+        scores = {index: 1 / (1 + math.exp(-max(-500.0, min(500.0, score)))) for index, score in scores.items()}
+    return [scores[index] for index in range(count)]

@@ -18,8 +18,8 @@ from heapq import nlargest
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.raptor.options import TreeOptions
-from agentic_rag_backend.raptor.structure.mixture import Floats, Ints, assign, best_mixture
+from agentic_rag_backend.raptor.build_options import TreeOptions
+from agentic_rag_backend.raptor.structure.mixture import Floats, Ints, assign_points, best_mixture
 
 Vectors = NDArray[np.float32]
 
@@ -55,7 +55,7 @@ class _Division:
     edges: list[tuple[int, int]]
 
 
-def cluster(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
+def cluster_rows(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
     """Return clusters of row numbers, each sorted, in the order of their first rows; every row is in one or two.
 
     No cluster is larger than ``options.ceiling`` unless `max_clusters_per_level` makes it so; none is smaller than
@@ -68,20 +68,20 @@ def cluster(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
         return []
     points = np.ascontiguousarray(vectors, dtype=np.float32)
     # If fewer clusters are allowed, make them larger from the beginning: merging them later compares each with all others.
-    wanted = replace(options, cluster_size=max(options.cluster_size, -(-len(points) // options.max_clusters_per_level)))
-    found = _Clusters(points, len(points))
-    _divide(_Space(points, _components(points, _OVERALL)), np.arange(len(points)), wanted, found)
-    return sorted(tuple(sorted(set(each))) for each in _at_most(points, found.rows, options.max_clusters_per_level))
+    sized_options = replace(options, cluster_size=max(options.cluster_size, -(-len(points) // options.max_clusters_per_level)))
+    clusters = _Clusters(points, len(points))
+    _divide_rows(_Space(points, _principal_components(points, _OVERALL)), np.arange(len(points)), sized_options, clusters)
+    return sorted(tuple(sorted(set(rows))) for rows in _at_most(points, clusters.rows, options.max_clusters_per_level))
 
 
-def split(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
+def split_rows(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
     """Return two clusters of row numbers without a row in common, for a node that has grown too large."""
-    reduced = _components(np.ascontiguousarray(vectors, np.float32), DIMENSIONS)
-    parts = _balanced(reduced, np.arange(len(vectors)), 2, options.floor)
+    reduced = _principal_components(np.ascontiguousarray(vectors, np.float32), DIMENSIONS)
+    parts = _divide_evenly(reduced, np.arange(len(vectors)), 2, options.floor)
     return sorted(tuple(sorted(int(row) for row in part)) for part in parts)
 
 
-def centre(vectors: Vectors) -> NDArray[np.float32]:
+def centre_of(vectors: Vectors) -> NDArray[np.float32]:
     """Return the mean direction of the rows, of length 1 (0 if they cancel out)."""
     mean: Floats = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
@@ -92,35 +92,35 @@ def centre(vectors: Vectors) -> NDArray[np.float32]:
 class _Clusters:
     """The finished, small enough clusters, with their current centres."""
 
-    def __init__(self, points: Vectors, most: int) -> None:
+    def __init__(self, points: Vectors, row_count: int) -> None:
         self._points = points
-        self._centres = np.empty((most, points.shape[1]), np.float32)  # unwritten rows take no memory
+        self._centres = np.empty((row_count, points.shape[1]), np.float32)  # unwritten rows take no memory
         self.rows: list[list[int]] = []
 
-    def add(self, rows: list[int]) -> None:
+    def add_cluster(self, rows: list[int]) -> None:
         """Append a cluster."""
-        self._centres[len(self.rows)] = centre(self._points[rows])
+        self._centres[len(self.rows)] = centre_of(self._points[rows])
         self.rows.append(rows)
 
-    def join(self, row: int, part: _Part, most: int) -> None:
-        """Add a point to the nearest cluster of a part, unless it is already there or the cluster has ``most`` points."""
-        number = self._nearest(self._points[row], part)
+    def join_row(self, row: int, part: _Part, limit: int) -> None:
+        """Add a point to the nearest cluster of a part, unless it is already there or the cluster has ``limit`` points."""
+        number = self._find_nearest(self._points[row], part)
         rows = self.rows[number]
-        if row not in rows and len(rows) < most:
+        if row not in rows and len(rows) < limit:
             rows.append(row)
-            self._centres[number] = centre(self._points[rows])
+            self._centres[number] = centre_of(self._points[rows])
 
-    def _nearest(self, point: NDArray[np.float32], part: _Part) -> int:
-        near: Sequence[_Part] = (part,)
-        while any(each.last - each.first > _COMPARED for each in near):
-            below = [child for each in near for child in (each.parts or (each,))]
-            near = nlargest(_WAYS, below, key=lambda each: float(each.centre @ point))
-        found = []
-        for each in near:
-            scores = self._centres[each.first : each.last] @ point
+    def _find_nearest(self, point: NDArray[np.float32], part: _Part) -> int:
+        nearest_parts: Sequence[_Part] = (part,)
+        while any(part_.last - part_.first > _COMPARED for part_ in nearest_parts):
+            below = [child for part_ in nearest_parts for child in (part_.parts or (part_,))]
+            nearest_parts = nlargest(_WAYS, below, key=lambda part_: float(part_.centre @ point))
+        candidates = []
+        for part_ in nearest_parts:
+            scores = self._centres[part_.first : part_.last] @ point
             best = int(scores.argmax())
-            found.append((float(scores[best]), -(each.first + best)))
-        return -max(found)[1]
+            candidates.append((float(scores[best]), -(part_.first + best)))
+        return -max(candidates)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,55 +133,55 @@ class _Part:
     parts: tuple[_Part, ...] = ()
 
 
-def _divide(space: _Space, rows: Ints, options: TreeOptions, found: _Clusters) -> _Part:
-    first = len(found.rows)
+def _divide_rows(space: _Space, rows: Ints, options: TreeOptions, clusters: _Clusters) -> _Part:
+    start = len(clusters.rows)
     parts: tuple[_Part, ...] = ()
     # Below the ceiling by the number of points on the edge that may be added.
     if len(rows) <= max(options.floor, options.cluster_size + options.cluster_size // 2):
-        found.add(rows.tolist())
+        clusters.add_cluster(rows.tolist())
     else:
-        division = _division(_components(space.reduced[rows], DIMENSIONS), rows, options)
-        parts = tuple(_divide(space, part, options, found) for part in division.parts)
-        for row, other in division.edges:
-            found.join(row, parts[other], options.ceiling)
-    return _Part(first, len(found.rows), centre(space.points[rows]), parts)
+        division = _choose_division(_principal_components(space.reduced[rows], DIMENSIONS), rows, options)
+        parts = tuple(_divide_rows(space, part, options, clusters) for part in division.parts)
+        for row, part_number in division.edges:
+            clusters.join_row(row, parts[part_number], options.ceiling)
+    return _Part(start, len(clusters.rows), centre_of(space.points[rows]), parts)
 
 
-def _division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
-    wanted = min(MAX_PARTS, max(2, -(-len(rows) // options.cluster_size)))
+def _choose_division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
+    part_count = min(MAX_PARTS, max(2, -(-len(rows) // options.cluster_size)))
     if options.method == "mixture":
-        most = min(MAX_PARTS, max(2, len(rows) // options.floor))
+        largest_count = min(MAX_PARTS, max(2, len(rows) // options.floor))
         # If the criterion finds only one component, divide nevertheless: the cluster is too large for one summary.
-        for counts in ([count for count in _LADDER if count <= most], [wanted]):
-            shares = best_mixture(reduced, counts).responsibilities(reduced)
+        for counts in ([count for count in _LADDER if count <= largest_count], [part_count]):
+            shares = best_mixture(reduced, counts).compute_responsibilities(reduced)
             labels = shares.argmax(axis=1)
-            parts, number = _joined(reduced, labels, options.floor)
+            parts, number = _join_small_parts(reduced, labels, options.floor)
             if len(parts) > 1:
-                return _Division([rows[part] for part in parts], _edges(rows, shares, labels, number))
-    return _Division(_balanced(reduced, rows, wanted, options.floor), [])
+                return _Division([rows[part] for part in parts], _find_edges(rows, shares, labels, number))
+    return _Division(_divide_evenly(reduced, rows, part_count, options.floor), [])
 
 
-def _edges(rows: Ints, shares: Floats, labels: Ints, number: dict[int, int]) -> list[tuple[int, int]]:
+def _find_edges(rows: Ints, shares: Floats, labels: Ints, number: dict[int, int]) -> list[tuple[int, int]]:
     """Return (row, part) for points whose second component has a share in them and is in another part."""
     if shares.shape[1] < 2:
         return []
-    others = shares.copy()
-    others[np.arange(len(labels)), labels] = 0.0
-    second = others.argmax(axis=1)
-    soft = np.flatnonzero(others[np.arange(len(labels)), second] >= SHARE)
-    pairs = [(int(rows[at]), number.get(int(second[at])), number[int(labels[at])]) for at in soft.tolist()]
-    return [(row, other) for row, other, own in pairs if other is not None and other != own]
+    remaining_shares = shares.copy()
+    remaining_shares[np.arange(len(labels)), labels] = 0.0
+    second_part = remaining_shares.argmax(axis=1)
+    soft = np.flatnonzero(remaining_shares[np.arange(len(labels)), second_part] >= SHARE)
+    pairs = [(int(rows[at]), number.get(int(second_part[at])), number[int(labels[at])]) for at in soft.tolist()]
+    return [(row, second_label) for row, second_label, label in pairs if second_label is not None and second_label != label]
 
 
-def _balanced(reduced: Floats, rows: Ints, count: int, floor: int) -> list[Ints]:
+def _divide_evenly(reduced: Floats, rows: Ints, count: int, floor: int) -> list[Ints]:
     """Divide by k-means. If that divides nothing, as for equal points, divide by position."""
-    parts, _ = _joined(reduced, assign(reduced, count), floor)
+    parts, _ = _join_small_parts(reduced, assign_points(reduced, count), floor)
     if len(parts) < 2:
         parts = [part for part in np.array_split(np.arange(len(rows)), max(2, min(count, len(rows) // floor))) if len(part)]
     return [rows[part] for part in parts]
 
 
-def _joined(reduced: Floats, labels: Ints, floor: int) -> tuple[list[Ints], dict[int, int]]:
+def _join_small_parts(reduced: Floats, labels: Ints, floor: int) -> tuple[list[Ints], dict[int, int]]:
     """Return the parts by position, with parts below ``floor`` joined to the nearest, and the resulting part of each label."""
     parts = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
     became = {label: label for label in parts}
@@ -191,34 +191,34 @@ def _joined(reduced: Floats, labels: Ints, floor: int) -> tuple[list[Ints], dict
         if len(parts[least]) >= floor:
             break
         small = parts.pop(least)
-        place = centres.pop(least)
-        nearest = min(parts, key=lambda label: (float(((centres[label] - place) ** 2).sum()), parts[label][0]))
-        parts[nearest] = np.sort(np.concatenate([parts[nearest], small]))
-        centres[nearest] = reduced[parts[nearest]].mean(axis=0)
-        became = {label: nearest if held == least else held for label, held in became.items()}
+        centre_ = centres.pop(least)
+        nearest_label = min(parts, key=lambda label: (float(((centres[label] - centre_) ** 2).sum()), parts[label][0]))
+        parts[nearest_label] = np.sort(np.concatenate([parts[nearest_label], small]))
+        centres[nearest_label] = reduced[parts[nearest_label]].mean(axis=0)
+        became = {label: nearest_label if label_ == least else label_ for label, label_ in became.items()}
     order = sorted(parts, key=lambda label: int(parts[label][0]))
     position = {label: number for number, label in enumerate(order)}
-    return [parts[label] for label in order], {label: position[held] for label, held in became.items()}
+    return [parts[label] for label in order], {label: position[label_] for label, label_ in became.items()}
 
 
-def _at_most(points: Vectors, clusters: list[list[int]], most: int) -> list[list[int]]:
-    """Join the smallest clusters to their nearest until there are at most ``most``."""
-    if len(clusters) <= most:
+def _at_most(points: Vectors, clusters: list[list[int]], limit: int) -> list[list[int]]:
+    """Join the smallest clusters to their nearest until there are at most ``limit``."""
+    if len(clusters) <= limit:
         return clusters
-    centres = np.stack([centre(points[each]) for each in clusters])
+    centres = np.stack([centre_of(points[rows]) for rows in clusters])
     alive = np.ones(len(clusters), bool)
-    sizes = np.array([len(each) for each in clusters])
-    for _ in range(len(clusters) - most):
+    sizes = np.array([len(rows) for rows in clusters])
+    for _ in range(len(clusters) - limit):
         least = int(np.where(alive, sizes, np.iinfo(sizes.dtype).max).argmin())
         alive[least] = False
-        near = int(np.where(alive, centres @ centres[least], -np.inf).argmax())
-        clusters[near] = sorted({*clusters[near], *clusters[least]})
-        sizes[near] = len(clusters[near])
-        centres[near] = centre(points[clusters[near]])
-    return [each for each, kept in zip(clusters, alive, strict=True) if kept]
+        nearest_index = int(np.where(alive, centres @ centres[least], -np.inf).argmax())
+        clusters[nearest_index] = sorted({*clusters[nearest_index], *clusters[least]})
+        sizes[nearest_index] = len(clusters[nearest_index])
+        centres[nearest_index] = centre_of(points[clusters[nearest_index]])
+    return [rows for rows, is_alive in zip(clusters, alive, strict=True) if is_alive]
 
 
-def _components(points: Vectors | Floats, count: int) -> Floats:
+def _principal_components(points: Vectors | Floats, count: int) -> Floats:
     """Return the points' first ``count`` principal components, shape (n, at most count)."""
     centred = points - points.mean(axis=0, dtype=np.float64)
     if len(points) < points.shape[1]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
-from agentic_rag_backend.raptor.structure.plan import new_node_id
+from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
+from agentic_rag_backend.raptor.structure.tree_plan import new_node_id
 
 
 @dataclass(slots=True)
@@ -43,19 +43,19 @@ class GrowingTree:
         """The highest level that has nodes, 0 of an empty tree."""
         return max((node.level for node in self._nodes.values()), default=0)
 
-    def level(self, level: int) -> list[str]:
+    def list_level(self, level: int) -> list[str]:
         """Return the ids of a level's nodes, sorted."""
         return sorted(id for id, node in self._nodes.items() if node.level == level)
 
-    def roots(self) -> list[str]:
+    def list_roots(self) -> list[str]:
         """Return the ids of the highest level's nodes."""
-        return self.level(self.height)
+        return self.list_level(self.height)
 
-    def children(self, id: str) -> tuple[str, ...]:
+    def children_of(self, id: str) -> tuple[str, ...]:
         """Return a node's children."""
         return tuple(self._nodes[id].children)
 
-    def passages(self) -> dict[str, str]:
+    def map_passages(self) -> dict[str, str]:
         """Return the document of every passage in the tree."""
         return {
             chunk: document
@@ -64,18 +64,18 @@ class GrowingTree:
             for chunk, document in zip(node.children, node.documents, strict=True)
         }
 
-    def below(self, id: str) -> list[str]:
+    def passages_below(self, id: str) -> list[str]:
         """Return the passages below a node, or the passage itself, each once, sorted."""
         if id not in self._nodes:
             return [id]
-        held = {id}
+        level_ids = {id}
         for _ in range(self._nodes[id].level):
-            held = {child for each in held for child in self._nodes[each].children}
-        return sorted(held)
+            level_ids = {child for parent in level_ids for child in self._nodes[parent].children}
+        return sorted(level_ids)
 
-    def oversized(self, level: int, ceiling: int) -> list[str]:
+    def list_oversized_nodes(self, level: int, ceiling: int) -> list[str]:
         """Return the nodes of a level that have changed and have more children than ``ceiling``."""
-        return [id for id in self.level(level) if id in self._touched and len(self._nodes[id].children) > ceiling]
+        return [id for id in self.list_level(level) if id in self._touched and len(self._nodes[id].children) > ceiling]
 
     def take_in(self, chunk_id: str, document_id: str, node_id: str) -> None:
         """Add a passage to a node of level 1."""
@@ -89,11 +89,11 @@ class GrowingTree:
         """Remove a passage from every node. Nodes without children are removed."""
         for node_id in sorted(self._parents.pop(chunk_id, ())):
             node = self._nodes[node_id]
-            place = node.children.index(chunk_id)
-            del node.children[place], node.documents[place]
+            position = node.children.index(chunk_id)
+            del node.children[position], node.documents[position]
             self._changed_or_empty(node_id)
 
-    def divide(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
+    def divide_node(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
         """Divide a node by groups of its children. The largest part keeps the id. Return the ids of the other parts.
 
         If the node had parents, they become parents of the new nodes.
@@ -101,26 +101,26 @@ class GrowingTree:
         node = self._nodes[id]
         children, documents = node.children, node.documents
         order = sorted(parts, key=lambda part: (-len(part), part[0]))
-        made: list[str] = []
+        new_ids: list[str] = []
         for number, part in enumerate(order):
-            own = [children[place] for place in part]
-            papers = [documents[place] for place in part] if documents else []
+            part_children = [children[position] for position in part]
+            papers = [documents[position] for position in part] if documents else []
             if number == 0:
-                node.children, node.documents = own, papers
+                node.children, node.documents = part_children, papers
             else:
-                made.append(self.add(node.level, own, papers))
+                new_ids.append(self.add_node(node.level, part_children, papers))
         for child in children:
             if child not in node.children:
                 self._parents[child].discard(id)
         for parent in sorted(self._parents.get(id, ())):
-            self._nodes[parent].children += made
-            for each in made:
-                self._parents.setdefault(each, set()).add(parent)
+            self._nodes[parent].children += new_ids
+            for new_id in new_ids:
+                self._parents.setdefault(new_id, set()).add(parent)
             self._touched.add(parent)
         self._touched.add(id)
-        return made
+        return new_ids
 
-    def add(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
+    def add_node(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
         """Create a node without parents. Return its id."""
         id = new_node_id(self._tenant, level, children)
         while id in self._nodes:  # a node keeps its id while its children change, so another node may have had these children
@@ -131,9 +131,9 @@ class GrowingTree:
         self._touched.add(id)
         return id
 
-    def grown(self) -> Grown:
+    def take_growth(self) -> Grown:
         """Return the nodes to write: changed nodes and all nodes above them."""
-        self._lower()
+        self._remove_idle_roots()
         dirty = {id for id in self._touched if id in self._nodes}
         waiting = list(dirty)
         while waiting:
@@ -141,29 +141,29 @@ class GrowingTree:
             dirty |= above
             waiting.extend(above)
         fingerprints = {id: node.fingerprint for id, node in self._before.items() if id not in dirty}
-        written: list[TreeNode] = []
+        nodes: list[TreeNode] = []
         for id in sorted(dirty, key=lambda id: (self._nodes[id].level, id)):
             node = self._nodes[id]
             if node.level == 1:
-                fingerprint = leaf_fingerprint(node.children)
+                fingerprint = fingerprint_leaves(node.children)
             else:
-                fingerprint = inner_fingerprint(node.level, (fingerprints[child] for child in node.children))
+                fingerprint = fingerprint_children(node.level, (fingerprints[child] for child in node.children))
             fingerprints[id] = fingerprint
-            written.append(
+            nodes.append(
                 TreeNode(
                     id=id,
                     level=node.level,
                     children=tuple(node.children),
                     documents=tuple(node.documents),
                     fingerprint=fingerprint,
-                    size=len(self.below(id)),
+                    size=len(self.passages_below(id)),
                 )
             )
-        return Grown(written, sorted(self._before.keys() - self._nodes.keys()))
+        return Grown(nodes, sorted(self._before.keys() - self._nodes.keys()))
 
-    def unchanged(self) -> dict[str, TreeNode]:
+    def unchanged_nodes(self) -> dict[str, TreeNode]:
         """Return the unchanged nodes by id."""
-        dirty = {node.id for node in self.grown().written}
+        dirty = {node.id for node in self.take_growth().written}
         return {id: node for id, node in self._before.items() if id in self._nodes and id not in dirty}
 
     def _changed_or_empty(self, id: str) -> None:
@@ -176,10 +176,10 @@ class GrowingTree:
             self._nodes[parent].children.remove(id)
             self._changed_or_empty(parent)
 
-    def _lower(self) -> None:
+    def _remove_idle_roots(self) -> None:
         """Remove roots with nothing to gather: a single root over a single node repeats that node."""
         while self.height > 1:
-            roots = self.roots()
+            roots = self.list_roots()
             only = [id for id in roots if len(self._nodes[id].children) == 1]
             if len(roots) != 1 or not only:
                 return

@@ -14,12 +14,12 @@ import numpy as np
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor.options import TreeOptions
-from agentic_rag_backend.raptor.publication import LEVEL
+from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.structure.clustering import Vectors, centre, cluster, split
+from agentic_rag_backend.raptor.structure.clustering import Vectors, centre_of, cluster_rows, split_rows
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.plan import Leaves
+from agentic_rag_backend.raptor.structure.tree_plan import Leaves
+from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
@@ -38,21 +38,21 @@ class Difference:
         return len(self.new) + len(self.gone)
 
 
-async def difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, seen: Visibility) -> Difference:
+async def find_difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, visibility: Visibility) -> Difference:
     """Compare a tree with the visible passages: of documents that changed since it was built, or of all if that is not known."""
-    held: dict[str, set[str]] = {}
-    for chunk, document in tree.passages().items():
-        held.setdefault(document, set()).add(chunk)
-    visible = sorted(document for document, version in seen.versions.items() if version)
-    looked_at = set(seen.versions) | (set(held) if seen.whole else set())
-    shown = await reader.chunk_ids(tenant, visible)
+    known_ids: dict[str, set[str]] = {}
+    for chunk, document in tree.map_passages().items():
+        known_ids.setdefault(document, set()).add(chunk)
+    visible = sorted(document for document, version in visibility.versions.items() if version)
+    looked_at = set(visibility.versions) | (set(known_ids) if visibility.whole else set())
+    visible_ids = await reader.chunk_ids(tenant, visible)
     new: list[str] = []
-    gone: list[str] = []
+    removed_ids: list[str] = []
     for document in sorted(looked_at):
-        now, before = shown.get(document, []), held.get(document, set())
+        now, before = visible_ids.get(document, []), known_ids.get(document, set())
         new += [chunk for chunk in now if chunk not in before]
-        gone += sorted(before - set(now))
-    return Difference(tuple(new), tuple(gone))
+        removed_ids += sorted(before - set(now))
+    return Difference(tuple(new), tuple(removed_ids))
 
 
 @dataclass(slots=True)
@@ -70,78 +70,78 @@ class Insertion:
     options: TreeOptions
     _vectors: dict[str, Vector] = field(default_factory=dict)
 
-    async def apply(self, gone: Sequence[str], new: Leaves) -> None:
+    async def apply_difference(self, removed_ids: Sequence[str], new: Leaves) -> None:
         """Remove and add passages, then divide nodes that have become too large."""
-        for chunk in gone:
+        for chunk in removed_ids:
             self.tree.take_out(chunk)
         self._vectors.update(zip(new.ids, new.vectors, strict=True))
         for chunk, document, vector in zip(new.ids, new.documents, new.vectors, strict=True):
-            node = await self._nearest(vector)
+            node = await self._find_nearest(vector)
             if node is None:
-                self.tree.add(1, [chunk], [document])
+                self.tree.add_node(1, [chunk], [document])
             else:
                 self.tree.take_in(chunk, document, node)
         level = 1
         while level <= self.tree.height:
-            waiting = self.tree.oversized(level, self.options.ceiling)
+            waiting = self.tree.list_oversized_nodes(level, self.options.ceiling)
             while waiting:
                 id = waiting.pop()
-                await self._divide(id)
-                waiting = self.tree.oversized(level, self.options.ceiling)
+                await self._divide_node(id)
+                waiting = self.tree.list_oversized_nodes(level, self.options.ceiling)
             level += 1
-        await self._raise()
+        await self._raise_roots()
 
-    async def _nearest(self, vector: Vector) -> str | None:
+    async def _find_nearest(self, vector: Vector) -> str | None:
         """Return the cluster with the nearest centre, among the clusters with the nearest summaries."""
-        alive = set(self.tree.level(1))
-        found = await self.candidates(vector, alive)
+        alive = set(self.tree.list_level(1))
+        candidates = await self.select_candidates(vector, alive)
         fresh = sorted(alive - set(self.points.values()))  # created since: not searchable yet
         best, score = None, -np.inf
-        for id in dict.fromkeys([*(found or sorted(alive)), *fresh]):
-            near = float(vector @ centre(await self._stacked(self.tree.children(id))))
-            if near > score:
-                best, score = id, near
+        for id in dict.fromkeys([*(candidates or sorted(alive)), *fresh]):
+            closeness = float(vector @ centre_of(await self._stack_vectors(self.tree.children_of(id))))
+            if closeness > score:
+                best, score = id, closeness
         return best
 
-    async def candidates(self, vector: Vector, alive: Set[str]) -> list[str]:
+    async def select_candidates(self, vector: Vector, alive: Set[str]) -> list[str]:
         """Return the `_CANDIDATES` nodes of ``alive`` with the nearest summaries, fewer if fewer are searchable.
 
         The search also finds nodes that this build has replaced, and nodes of a build that was killed before they were current.
         """
-        wanted = min(_CANDIDATES, len(alive & set(self.points.values())))
+        candidate_limit = min(_CANDIDATES, len(alive & set(self.points.values())))
         limit = _CANDIDATES
         while True:
             search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=limit, filter=Comparison(LEVEL, "eq", 1))
             legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
-            found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
-            if len(found) >= wanted or len(legs.dense) < limit:
-                return found[:_CANDIDATES]
+            candidates = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
+            if len(candidates) >= candidate_limit or len(legs.dense) < limit:
+                return candidates[:_CANDIDATES]
             limit *= 4
 
-    async def _divide(self, id: str) -> None:
-        centres = [centre(await self._stacked(self.tree.below(child))) for child in self.tree.children(id)]
-        self.tree.divide(id, split(np.stack(centres), self.options))
+    async def _divide_node(self, id: str) -> None:
+        centres = [centre_of(await self._stack_vectors(self.tree.passages_below(child))) for child in self.tree.children_of(id)]
+        self.tree.divide_node(id, split_rows(np.stack(centres), self.options))
 
-    async def _raise(self) -> None:
+    async def _raise_roots(self) -> None:
         """Gather roots that have become too many, as long as there may be another level."""
         while (height := self.tree.height) and height < self.options.max_levels:
-            roots = self.tree.roots()
+            roots = self.tree.list_roots()
             if len(roots) < 2:
                 return
-            centres = np.stack([centre(await self._stacked(self.tree.below(id))) for id in roots])
-            for group in cluster(centres, self.options):
-                self.tree.add(height + 1, [roots[place] for place in group])
+            centres = np.stack([centre_of(await self._stack_vectors(self.tree.passages_below(id))) for id in roots])
+            for group in cluster_rows(centres, self.options):
+                self.tree.add_node(height + 1, [roots[position] for position in group])
 
-    async def _stacked(self, chunk_ids: Sequence[str]) -> Vectors:
-        missing = [id for id in chunk_ids if id not in self._vectors]
-        if missing:
-            vectors = await self.reader.of(self.tenant, missing)
+    async def _stack_vectors(self, chunk_ids: Sequence[str]) -> Vectors:
+        lacking = [id for id in chunk_ids if id not in self._vectors]
+        if lacking:
+            vectors = await self.reader.read_vectors(self.tenant, lacking)
             self._vectors |= vectors
-        held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
+        vectors_held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
         # A vector may be missing; the reconciler repairs that. The remaining vectors decide, or zeros if there are none.
-        return np.stack(held) if held else np.zeros((1, self.reader.dimensions), np.float32)
+        return np.stack(vectors_held) if vectors_held else np.zeros((1, self.reader.dimensions), np.float32)
 
 
-def searched(tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, str]:
+def map_vectors_to_nodes(tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, str]:
     """Return the nodes of level 1 by the id of their vectors."""
     return {node.point_id(tenant): node.id for node in nodes if node.level == 1}

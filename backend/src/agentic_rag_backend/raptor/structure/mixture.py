@@ -39,9 +39,9 @@ class Mixture:
     variances: Floats
     bic: float
 
-    def responsibilities(self, points: Floats) -> Floats:
+    def compute_responsibilities(self, points: Floats) -> Floats:
         """Return the probability of each component given each point, shape (n, k), rows summing to 1."""
-        joint = _joint(points, self.weights, self.means, self.variances)
+        joint = _joint_log_density(points, self.weights, self.means, self.variances)
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
         joint /= joint.sum(axis=1, keepdims=True)
@@ -58,7 +58,7 @@ def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
     best: Mixture | None = None
     worse = 0
     for count in sorted(set(counts)):
-        mixture = fit(sample, count)
+        mixture = fit_mixture(sample, count)
         if best is None or mixture.bic < best.bic:
             best, worse = mixture, 0
         elif (worse := worse + 1) == _PATIENCE:
@@ -67,16 +67,16 @@ def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
     return best
 
 
-def fit(points: Floats, count: int) -> Mixture:
+def fit_mixture(points: Floats, count: int) -> Mixture:
     """Fit a mixture of at most ``count`` components, starting from k-means. Components that lose all points are removed."""
-    labels = assign(points, count)
-    kept = np.unique(labels)
-    memberships = (labels[:, None] == kept[None, :]).astype(np.float64)
+    labels = assign_points(points, count)
+    labels_left = np.unique(labels)
+    memberships = (labels[:, None] == labels_left[None, :]).astype(np.float64)
     floor = _VARIANCE_FLOOR * max(float(points.var(axis=0).mean()), 1e-12)
     previous = -math.inf
     for _ in range(_ITERATIONS):
-        weights, means, variances = _maximise(points, memberships, floor)
-        joint = _joint(points, weights, means, variances)
+        weights, means, variances = _maximise_likelihood(points, memberships, floor)
+        joint = _joint_log_density(points, weights, means, variances)
         peak = joint.max(axis=1, keepdims=True)
         np.exp(joint - peak, out=joint)
         total = joint.sum(axis=1, keepdims=True)
@@ -91,51 +91,51 @@ def fit(points: Floats, count: int) -> Mixture:
     return Mixture(weights, means, variances, bic)
 
 
-def assign(points: Floats, count: int) -> Ints:
+def assign_points(points: Floats, count: int) -> Ints:
     """Return the k-means cluster of each point, with k-means++ and a fixed seed (Arthur and Vassilvitskii, 2007).
 
     Clusters may be empty. Initially none is, if ``count`` ≤ the number of distinct points.
     """
     labels = np.zeros(len(points), np.int64)
-    centres = _spread(points, count)
+    centres = _spread_centres(points, count)
     for _ in range(_ROUNDS):
-        nearest = _squared(points, centres).argmin(axis=1)
-        if np.array_equal(nearest, labels):
+        nearest_centre = _squared_distances(points, centres).argmin(axis=1)
+        if np.array_equal(nearest_centre, labels):
             break
-        labels = nearest
+        labels = nearest_centre
         sizes = np.bincount(labels, minlength=len(centres))
         sums = np.zeros_like(centres)
         np.add.at(sums, labels, points)
-        held = sizes > 0
-        centres[held] = sums[held] / sizes[held, None]
+        has_points = sizes > 0
+        centres[has_points] = sums[has_points] / sizes[has_points, None]
     return labels
 
 
-def _spread(points: Floats, count: int) -> Floats:
+def _spread_centres(points: Floats, count: int) -> Floats:
     """Choose up to ``count`` points, each with a probability that grows with its squared distance to the earlier ones."""
     rng = np.random.default_rng(SEED)
     chosen = [int(rng.integers(len(points)))]
-    distance = _squared(points, points[chosen])[:, 0]
+    distance = _squared_distances(points, points[chosen])[:, 0]
     while len(chosen) < count and (total := float(distance.sum())) > 0:
-        place = int(np.searchsorted(np.cumsum(distance), rng.random() * total))
-        chosen.append(min(place, len(points) - 1))
-        distance = np.minimum(distance, _squared(points, points[chosen[-1:]])[:, 0])
+        index = int(np.searchsorted(np.cumsum(distance), rng.random() * total))
+        chosen.append(min(index, len(points) - 1))
+        distance = np.minimum(distance, _squared_distances(points, points[chosen[-1:]])[:, 0])
     return points[chosen].copy()
 
 
-def _squared(points: Floats, centres: Floats) -> Floats:
+def _squared_distances(points: Floats, centres: Floats) -> Floats:
     distance: Floats = (points**2).sum(axis=1)[:, None] - 2 * (points @ centres.T) + (centres**2).sum(axis=1)
     return np.maximum(distance, 0.0)
 
 
-def _maximise(points: Floats, memberships: Floats, floor: float) -> tuple[Floats, Floats, Floats]:
+def _maximise_likelihood(points: Floats, memberships: Floats, floor: float) -> tuple[Floats, Floats, Floats]:
     mass = memberships.sum(axis=0) + 1e-10
     means = (memberships.T @ points) / mass[:, None]
     squares = (memberships.T @ points**2) / mass[:, None] - means**2
     return mass / mass.sum(), means, np.maximum(squares, floor)
 
 
-def _joint(points: Floats, weights: Floats, means: Floats, variances: Floats) -> Floats:
+def _joint_log_density(points: Floats, weights: Floats, means: Floats, variances: Floats) -> Floats:
     """Return log(weight × density), shape (n, k), without an array of n × k × d."""
     precision = 1.0 / variances
     constant = np.log(weights) - 0.5 * (np.log(2 * np.pi * variances).sum(axis=1) + (means**2 * precision).sum(axis=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, Link, Not
+from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, LinkCondition, Not
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import StoreUnavailable
@@ -43,7 +43,7 @@ class ConstraintResolver:
                 exclusions.append(Avoided(constraint))
                 continue
             try:
-                chunks = await self._links.resolve(query.tenant, Link("entity", "in", (constraint.value,)))
+                chunks = await self._links.resolve(query.tenant, LinkCondition("entity", "in", (constraint.value,)))
                 documents = await self._documents(query, constraint.value)
             except StoreUnavailable as error:
                 if constraint.source == "request":
@@ -85,5 +85,5 @@ def without(own: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
     chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
     documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
     if chunks:
-        own = narrowed(own, Not(ChunkSet(chunks, Link("entity", "in"))))
+        own = narrowed(own, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
     return narrowed(own, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else own

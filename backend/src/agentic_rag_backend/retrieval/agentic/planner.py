@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, PLAN_SCHEMA, Plan, plan_by_rules, plan_of
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply
 
 REQUIRED_PLACEHOLDERS = ("question",)

@@ -35,7 +35,7 @@ class Recalled:
         return list({hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}.values())
 
 
-class Recall:
+class SessionRecall:
     """Runs the searches of a round at the same time."""
 
     def __init__(self, stores: Stores, strategies: Strategies) -> None:

@@ -17,22 +17,22 @@ from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
+from agentic_rag_backend.retrieval.agentic.agentic_options import COVERED, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, without
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, kept, requested, united
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflection
-from agentic_rag_backend.retrieval.agentic.options import COVERED, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
-from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
+from agentic_rag_backend.retrieval.agentic.recall import Recalled, SessionRecall
 from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
-from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_details, methods
+from agentic_rag_backend.retrieval.agentic.search_rounds import Loop, SearchRound, loop_details, methods
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of, session_details
 from agentic_rag_backend.retrieval.agentic.stopping import Meter, novelty, stop_reason
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph, time_detail
-from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.passages.measured_relevance import measured_relevance
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -68,7 +68,7 @@ class Agentic:
         self._parts = parts
         self._planner: FirstPlans = parts.planner or Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
         self._reflector = Reflector(parts.calls)
-        self._recall = Recall(parts.stores, parts.strategies)
+        self._recall = SessionRecall(parts.stores, parts.strategies)
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the passages of all rounds, fused, and the facts of the graph searches.
@@ -267,7 +267,7 @@ def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
     remaining, removed = kept(recalled.hits, loop.avoided)
     new_ids = {hit.id for hit in remaining}
     value = novelty(new_ids, earlier_ids, first=not loop.rounds)
-    loop.rounds.append(Round(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))
+    loop.rounds.append(SearchRound(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))
     loop.add(recalled)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import State, TenantCache
 from agentic_rag_backend.telemetry.metrics import count_cache_use
 
 V = TypeVar("V")

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.retrieval.caching.single_flight import SingleFlight
 from agentic_rag_backend.stores.vector.base import Vector
 from agentic_rag_backend.telemetry.metrics import EMBEDDINGS_CACHE, count_cache_use

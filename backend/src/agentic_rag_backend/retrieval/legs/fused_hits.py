@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval, ThemeHit
-from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS, ranked
+from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS, ranked
 from agentic_rag_backend.stores.vector.base import ScoredId
 
 DEFAULT_FUSION = "min_max"
@@ -23,7 +23,7 @@ def fused_hits(
     Args:
         retrievals: the searches by name. The first one that found a chunk gives its path and its matched question.
         weights: by the same names.
-        fusion: a name of `scoring.fusion.FUSIONS`.
+        fusion: a name of `scoring.rank_fusion.FUSIONS`.
         named: whether ``scores`` gets the score of each search under its name.
     """
     lists = {name: retrieval.hits[:DEPTH] for name, retrieval in retrievals.items()}

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
+from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearchEngine
 from agentic_rag_backend.stores.vector.base import Vector
 from agentic_rag_backend.telemetry.logs import get_logger
-
-if TYPE_CHECKING:
-    from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 
 _log = get_logger(__name__)
 
@@ -43,7 +39,7 @@ class GraphLeg:
         timeout_s: time limit in seconds, from when the question's vector is known.
     """
 
-    def __init__(self, engine: GraphitiSearch | None = None, *, timeout_s: float = 2.0) -> None:
+    def __init__(self, engine: GraphSearchEngine | None = None, *, timeout_s: float = 2.0) -> None:
         self._engine = engine
         self._timeout_s = timeout_s
 

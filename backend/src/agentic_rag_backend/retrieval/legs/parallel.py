@@ -17,14 +17,14 @@ SERVER_ERRORS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LegOutcome:
     """The searches that succeeded, by name, and the code of the error of each other one."""
 
     found: Mapping[str, Retrieval]
     failed: Mapping[str, str]
 
 
-async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]]) -> Outcome:
+async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]]) -> LegOutcome:
     """Run searches by name, and return those that succeeded, in the order of ``searches``.
 
     Raises:
@@ -44,4 +44,4 @@ async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]])
         _log.error("inner_search_failed", tenant_id=query.tenant_id.value, code=failed[name], exc_info=outcome)
     if not retrievals:
         raise next(outcome for outcome in outcomes if isinstance(outcome, Exception))
-    return Outcome(retrievals, failed)
+    return LegOutcome(retrievals, failed)

@@ -21,15 +21,15 @@ from agentic_rag_backend.domain.filters import (
     And,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
     Scalar,
-    leaves,
+    list_leaves,
 )
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.wording import shortened
+from agentic_rag_backend.wording import shorten_line
 
 MAX_DEPTH = 5
 MAX_COMPARISONS = 50
@@ -64,8 +64,8 @@ def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False)
     if parser.comparisons > MAX_COMPARISONS:
         raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {parser.comparisons}")
     if of_documents:
-        for leaf in leaves(parsed):
-            if isinstance(leaf, Link):
+        for leaf in list_leaves(parsed):
+            if isinstance(leaf, LinkCondition):
                 raise InvalidRequest(
                     f"{leaf.field}: belongs to passages, so only searches and answers filter by it; "
                     f"to filter documents by a metadata key of this name, write 'metadata.{leaf.field}'",
@@ -97,7 +97,7 @@ class _Written:
             elif name == "not":
                 parts.append(Not(self._part(name, operand, depth)))
             else:
-                with _name_path(shortened(name, MAX_SHOWN_NAME) or "''"):
+                with _name_path(shorten_line(name, MAX_SHOWN_NAME) or "''"):
                     parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
@@ -178,7 +178,7 @@ def _of_language(comparison: Comparison) -> Filter:
     return Or((comparison, *regional))
 
 
-def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
+def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[LinkCondition]:
     if not operand:
         raise InvalidRequest(f"has no operator; it takes {', '.join(LINK_OPERATORS)}")
     for operator, value in operand.items():
@@ -188,14 +188,14 @@ def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
                 f"To filter by a metadata key of this name, write 'metadata.{name}'"
             )
         if operator in {"exists", "missing"}:
-            yield Link(name, _parse_presence(operator, value))
+            yield LinkCondition(name, _parse_presence(operator, value))
             continue
         options = _parse_value(operator, value)
         texts = options if isinstance(options, tuple) else (options,)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
                 raise InvalidRequest(f"is compared with text that is not blank; got {_show_value(text)}")
-        yield Link(name, operator, tuple(map(str, texts)))
+        yield LinkCondition(name, operator, tuple(map(str, texts)))
 
 
 def _parse_presence(operator: str, value: Any) -> str:

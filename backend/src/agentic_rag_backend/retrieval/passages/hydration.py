@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at, valid_until
+from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches_filter, valid_at, valid_until
 from agentic_rag_backend.domain.query import EntityRef, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -52,9 +52,9 @@ def passes(query: Query, visible: VisibleChunk) -> bool:
 
     If the query has read the document before, the chunk must also belong to the version that it read.
     """
-    if not query.seen.agree(visible.chunk.document_id, visible.chunk.version):
+    if not query.seen.agree_on_version(visible.chunk.document_id, visible.chunk.version):
         return False
-    if query.filters is not None and not matches(query.filters, visible.fields, visible.chunk.id):
+    if query.filters is not None and not matches_filter(query.filters, visible.fields, visible.chunk.id):
         return False
     return in_time(query, visible)
 
@@ -63,7 +63,7 @@ def in_time(query: Query, visible: VisibleChunk) -> bool:
     """Return whether a chunk's document is valid at the query's moment."""
     if VALID_FROM not in visible.metadata and VALID_TO not in visible.metadata:
         return True
-    if not matches(valid_at(query.moment), visible.metadata):
+    if not matches_filter(valid_at(query.moment), visible.metadata):
         return False
     if (end := valid_until(visible.metadata, query.moment)) is not None:
         query.seen.ends_at(end)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agentic_rag_backend.domain.filters import And, ChunkSet, Filter, Link, Not, Or, leaves
+from agentic_rag_backend.domain.filters import And, ChunkSet, Filter, LinkCondition, Not, Or, list_leaves
 from agentic_rag_backend.domain.graph import normalise_name, type_key
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -26,7 +26,7 @@ MAX_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class LinkedChunks:
-    """Replaces each `Link` of a filter by its `ChunkSet`.
+    """Replaces each `LinkCondition` of a filter by its `ChunkSet`.
 
     A passage has the entities that it mentions, their types, and the communities of the current generation that contain one of
     them, at any level. An entity is named by its id or by a name or alias, in any case. A type is named in any case
@@ -48,7 +48,7 @@ class LinkedChunks:
         Raises:
             StoreUnavailable: the graph cannot be read. The filter is never dropped.
         """
-        links = [leaf for leaf in leaves(filter) if isinstance(leaf, Link)] if filter is not None else []
+        links = [leaf for leaf in list_leaves(filter) if isinstance(leaf, LinkCondition)] if filter is not None else []
         if filter is None or not links:
             return filter
         graph = await self.graphs.graph(tenant)
@@ -56,7 +56,7 @@ class LinkedChunks:
         sets = await asyncio.to_thread(lambda: {link: _chunk_set(graph, link, communities) for link in dict.fromkeys(links)})
         return _resolve_filter(filter, sets)
 
-    async def _communities(self, tenant: Tenant, links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
+    async def _communities(self, tenant: Tenant, links: Iterable[LinkCondition]) -> dict[str, tuple[str, ...]]:
         """Return the members of the communities that the links name, by id. All of them, if a link asks for any."""
         community_links = [link for link in links if link.field == "community"]
         if not community_links:
@@ -72,7 +72,7 @@ class LinkedChunks:
 
 def unknown_values(filter: Filter | None) -> tuple[str, ...]:
     """Return a warning for each value of a resolved filter that no visible passage has. More than `MAX_NAMED` are counted."""
-    sets = (leaf for leaf in leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
+    sets = (leaf for leaf in list_leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
     messages = (
         f"filters: no visible passage has the {chunk_set.link.field} {value!r}"
         for chunk_set in sets
@@ -83,22 +83,22 @@ def unknown_values(filter: Filter | None) -> tuple[str, ...]:
     return warnings if more <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {more} more values")
 
 
-def _resolve_filter(filter: Filter, sets: Mapping[Link, ChunkSet]) -> Filter:
+def _resolve_filter(filter: Filter, sets: Mapping[LinkCondition, ChunkSet]) -> Filter:
     if isinstance(filter, And):
         return And(tuple(_resolve_filter(part, sets) for part in filter.filters))
     if isinstance(filter, Or):
         return Or(tuple(_resolve_filter(part, sets) for part in filter.filters))
     if isinstance(filter, Not):
         return Not(_resolve_filter(filter.filter, sets))
-    if not isinstance(filter, Link):
+    if not isinstance(filter, LinkCondition):
         return filter
     chunk_set = sets[filter]
     if filter.operator == "missing":
-        return Not(replace(chunk_set, link=Link(filter.field, "exists")))
+        return Not(replace(chunk_set, link=LinkCondition(filter.field, "exists")))
     return chunk_set
 
 
-def _chunk_set(graph: TenantGraph, link: Link, communities: Mapping[str, tuple[str, ...]]) -> ChunkSet:
+def _chunk_set(graph: TenantGraph, link: LinkCondition, communities: Mapping[str, tuple[str, ...]]) -> ChunkSet:
     """Return the passages of a comparison. For ``missing``, these are the passages that have the field."""
     by_value = {value: _entities(graph, link.field, value, communities) for value in link.values}
     chunks_named = _chunks(graph, set().union(*by_value.values()))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.read_through import ReadThrough
 from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
 from agentic_rag_backend.telemetry.metrics import PASSAGES_CACHE

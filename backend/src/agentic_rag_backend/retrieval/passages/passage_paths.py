@@ -50,7 +50,7 @@ MENTIONED_IN, MENTIONS, MENTIONED_WITH = "mentioned_in", "mentions", "mentioned_
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResultChunks:
     """The chunks of a result, best first, and how each was found.
 
     Args:
@@ -81,7 +81,7 @@ class PassagePaths:
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
-    async def of(self, query: Query, graph: TenantGraph, evidence: Found) -> PathsOfPassages:
+    async def of(self, query: Query, graph: TenantGraph, evidence: ResultChunks) -> PathsOfPassages:
         """Return the path to each chunk that has one. A store that does not answer costs the relationships only."""
         tracing = _Tracing(graph, evidence)
         try:
@@ -93,7 +93,7 @@ class PassagePaths:
         return PathsOfPassages({id: path for id, path in steps.items() if path}, failure)
 
     async def _find_relations(
-        self, query: Query, graph: TenantGraph, evidence: Found, tracing: _Tracing
+        self, query: Query, graph: TenantGraph, evidence: ResultChunks, tracing: _Tracing
     ) -> dict[str, EntityPath]:
         """Return the best visible path over relationships to each of the first chunks that names no entity of the question."""
         open_ = {id: own for id in evidence.ids[:RELATED] if (own := tracing.ends(id)) and not tracing.named(id)}
@@ -113,7 +113,7 @@ class PassagePaths:
 class _Tracing:
     """The entities of the chunks and of the question, and the steps of a path."""
 
-    def __init__(self, graph: TenantGraph, evidence: Found) -> None:
+    def __init__(self, graph: TenantGraph, evidence: ResultChunks) -> None:
         self._graph = graph
         self._found = evidence
         weights = evidence.linked

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import in_field
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.options.correction import resolve_correction
+from agentic_rag_backend.retrieval.options.correction_options import resolve_correction
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.registry import (
@@ -21,8 +21,8 @@ from agentic_rag_backend.retrieval.registry import (
     with_names,
 )
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.requests.models import DualLevelRequest, SearchRequest
-from agentic_rag_backend.retrieval.requests.reranking import RerankRequests
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankRequests
+from agentic_rag_backend.retrieval.requests.search_requests import DualLevelRequest, SearchRequest
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 
@@ -107,7 +107,7 @@ class QueryBuilder:
             rerank=rerank,
             corrective=corrective,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
-            dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
+            dual_level=self._features.is_on(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(options.get("synthetic_questions", self._synthetic_questions)),
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
             cache=bool(request.cache),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.weights import LevelPolicy, RequestOverrides, choose_leg_weights
+from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights
 from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
@@ -60,7 +60,7 @@ class RequestDefaults:
         """
         weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
         _check_weights(strategy, weight_names)
-        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
+        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.is_on(DUAL_LEVEL, flags))
         weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)

@@ -42,7 +42,7 @@ class Mmr:
         ids = [hit.id for hit in candidates]
         share = float(query.rerank.options.get("lambda", DEFAULT_LAMBDA)) if query.rerank is not None else DEFAULT_LAMBDA
         stored = await self._vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
-        calibration = await self._calibrator.current()
+        calibration = await self._calibrator.current_calibration()
         similar = similarities([stored.get(id) for id in ids], calibration.passages)
         best = max((hit.score for hit in candidates), default=0.0) or 1.0
         values = marginal_relevances(ids, [hit.score / best for hit in candidates], similar, share)

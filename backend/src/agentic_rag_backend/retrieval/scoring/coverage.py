@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(Generic[K]):
+class QuestionCoverage(Generic[K]):
     """The question's terms that each passage contains, and the weight of each term. Weights sum to 1."""
 
     held: Mapping[K, frozenset[int]]
@@ -29,9 +29,9 @@ class Coverage(Generic[K]):
         """Return the weight of the question's terms that ``target`` has and ``source`` lacks."""
         return self.of(self.held.get(target, frozenset()) - self.held.get(source, frozenset()))
 
-    def numbered(self, numbers: Mapping[K, int]) -> Coverage[int]:
+    def numbered(self, numbers: Mapping[K, int]) -> QuestionCoverage[int]:
         """Return the same coverage keyed by the passages' numbers. Passages without a number are left out."""
-        return Coverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
+        return QuestionCoverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
 
 
 def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> dict[K, frozenset[int]]:
@@ -48,7 +48,7 @@ def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> d
     return {key: frozenset(terms) for key, terms in zip(passages, held, strict=True)}
 
 
-def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Coverage[K]:
+def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> QuestionCoverage[K]:
     """Weigh the question's terms by their rarity among the passages.
 
     The passages serve as a sample of the corpus, so no vocabulary is stored. A term that all passages contain weighs little, a
@@ -60,7 +60,9 @@ def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Cov
     weight_of = {df: float(np.log1p((count - df + 0.5) / (df + 0.5))) for df in {0, *frequency.values()}}
     raw = {term: weight_of[frequency[term]] for term in question}
     total = sum(raw.values())
-    return Coverage(shared, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0))
+    return QuestionCoverage(
+        shared, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0)
+    )
 
 
 def best_coverage(terms: Callable[[str], frozenset[int]], question: str, texts: Iterable[str]) -> float:

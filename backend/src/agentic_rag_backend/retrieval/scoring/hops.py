@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
-from agentic_rag_backend.retrieval.scoring.coverage import Coverage
+from agentic_rag_backend.retrieval.scoring.coverage import QuestionCoverage
 from agentic_rag_backend.retrieval.scoring.subjects import subject_keys
 
 M = TypeVar("M", float, Floats)
@@ -52,7 +52,7 @@ HOP_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class HopLink:
     """A connection from a passage of the beam to a candidate: chunk numbers, and the strongest shared entity with its weight."""
 
     source: int
@@ -62,7 +62,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class HopLinks:
     """Links as arrays of one length. In a large corpus, a beam has tens of thousands, and `prune` keeps few."""
 
     source: NDArray[np.int64]
@@ -71,27 +71,27 @@ class Links:
     entity: NDArray[np.int64]
 
     @classmethod
-    def of(cls, links: Sequence[Link] = ()) -> Links:
+    def of(cls, links: Sequence[HopLink] = ()) -> HopLinks:
         """Return single links as arrays."""
         source, target, entity = (
             np.array([getattr(link, name) for link in links], dtype=np.int64) for name in ("source", "target", "entity")
         )
         return cls(source, target, np.array([link.weight for link in links], dtype=np.float64), entity)
 
-    def where(self, wanted: NDArray[np.bool_] | NDArray[np.intp]) -> Links:
+    def where(self, wanted: NDArray[np.bool_] | NDArray[np.intp]) -> HopLinks:
         """Return the links of a mask, in order, or of places."""
-        return Links(self.source[wanted], self.target[wanted], self.weight[wanted], self.entity[wanted])
+        return HopLinks(self.source[wanted], self.target[wanted], self.weight[wanted], self.entity[wanted])
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def __iter__(self) -> Iterator[Link]:
+    def __iter__(self) -> Iterator[HopLink]:
         return starmap(
-            Link, zip(self.source.tolist(), self.target.tolist(), self.weight.tolist(), self.entity.tolist(), strict=True)
+            HopLink, zip(self.source.tolist(), self.target.tolist(), self.weight.tolist(), self.entity.tolist(), strict=True)
         )
 
 
-def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Links:
+def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> HopLinks:
     """Return the links from the chunks of ``beam``, one per (source, target), over the strongest shared entity.
 
     The weight of an entity is that of its mention in the target ÷ (other passages that mention it) ^ `SHARING`. Entities in
@@ -104,7 +104,7 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Lin
     position, targets, weights = graph.links.gather(entities)
     divisors = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)
     weights = weights / (divisors**SHARING)[position]
-    return _strongest(graph, Links(sources[position], targets.astype(np.int64), weights, entities[position].astype(np.int64)))
+    return _strongest(graph, HopLinks(sources[position], targets.astype(np.int64), weights, entities[position].astype(np.int64)))
 
 
 def _follow_links(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
@@ -116,11 +116,11 @@ def _follow_links(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
     return followed
 
 
-def _strongest(graph: TenantGraph, links: Links) -> Links:
+def _strongest(graph: TenantGraph, links: HopLinks) -> HopLinks:
     """Return the strongest link of each source and target, in the order of their keys."""
     links = links.where(links.source != links.target)
     if not len(links):
-        return Links.of()
+        return HopLinks.of()
     # Ties are ordered by the nodes' keys, because numbers depend on the order in which nodes were added.
     pair = links.source * graph.chunk_places + links.target
     keys, entity_keys = graph.chunk_keys, graph.entity_keys
@@ -129,13 +129,13 @@ def _strongest(graph: TenantGraph, links: Links) -> Links:
     return links.where(order[np.flatnonzero(np.r_[True, pair[1:] != pair[:-1]])])
 
 
-def to_other_subjects(graph: TenantGraph, links: Links) -> Links:
+def to_other_subjects(graph: TenantGraph, links: HopLinks) -> HopLinks:
     """Return the links between passages that are not about one subject."""
     source, target = subject_keys(graph, links.source), subject_keys(graph, links.target)
     return links.where((source == 0) | (source != target))
 
 
-def strength(link: Link) -> float:
+def strength(link: HopLink) -> float:
     """Return the strength of a link, in [0, 1)."""
     return strength_of(link.weight)
 
@@ -145,7 +145,7 @@ def strength_of(weight: M) -> M:
     return weight / (weight + HALF_LINK)
 
 
-def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
+def prune(links: HopLinks, direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[HopLink]:
     """Keep the links to the `CANDIDATES` best targets, scored without their texts. For ties, the first target wins.
 
     Args:
@@ -170,12 +170,12 @@ def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, fl
 class Hop:
     """A candidate's best link and its score."""
 
-    link: Link
+    link: HopLink
     score: float
 
 
 def score_hops(
-    links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], coverage: Coverage[int]
+    links: Sequence[HopLink], direct: Mapping[int, float], similarity: Mapping[int, float], coverage: QuestionCoverage[int]
 ) -> dict[int, Hop]:
     """Return each target's best hop, scaled so that the best score is 1.0 if it is at least `LEAST_BEST`.
 

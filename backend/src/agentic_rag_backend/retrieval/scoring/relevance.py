@@ -22,5 +22,5 @@ def relevance(cosine: float, coverage: float, calibration: Calibration) -> float
         coverage: largest share of the question's term weight that one passage contains, in [0, 1].
         calibration: of the encoder of question and passage.
     """
-    closeness = calibration.questions.converted(cosine)
+    closeness = calibration.questions.convert_cosine(cosine)
     return max(0.0, min(1.0, (max(closeness, 0.0) + COVERAGE_SHARE * coverage) / (1.0 + COVERAGE_SHARE)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Correction, Query, Retrieval
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.grading.model import Graded, ModelGrader
-from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
+from agentic_rag_backend.retrieval.grading.model_grader import Graded, ModelGrader
+from agentic_rag_backend.retrieval.passages.measured_relevance import measured_relevance
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -28,7 +28,7 @@ Search = Callable[[Query], Awaitable[Retrieval]]
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SearchAttempt:
     """One search: the wording, its results, and their grades."""
 
     text: str
@@ -45,7 +45,7 @@ class Attempt:
         return max(self.graded.grades, default=0.0)
 
 
-def best_attempt(attempts: Sequence[Attempt], threshold: float) -> Attempt:
+def best_attempt(attempts: Sequence[SearchAttempt], threshold: float) -> SearchAttempt:
     """Return the attempt with the most relevant results, then the best grade. Of equal attempts, the first."""
     return max(attempts, key=lambda attempt: (attempt.relevant(threshold), attempt.best_grade))
 
@@ -87,7 +87,7 @@ class Corrector:
             usage += attempt.found.usage
         return _add_trace(replace(retrieval, usage=usage), tried, best, correction, rewrites, failures)
 
-    async def _make_attempt(self, query: Query, text: str, search: Search, spending: Spending) -> Attempt:
+    async def _make_attempt(self, query: Query, text: str, search: Search, spending: Spending) -> SearchAttempt:
         retrieval = await search(replace(query.with_candidates(GRADED), text=text))
         # Graded for the question, not for the wording: a wording that leaves the question must not count as an answer.
         graded = await self._grader.grade(query.text, retrieval.hits[:GRADED], spending)
@@ -95,7 +95,7 @@ class Corrector:
             replace(hit, scores={**hit.scores, "grade": grade})
             for hit, grade in zip(retrieval.hits[:GRADED], graded.grades, strict=True)
         )
-        return Attempt(text, replace(retrieval, hits=(*hits, *retrieval.hits[GRADED:])), graded)
+        return SearchAttempt(text, replace(retrieval, hits=(*hits, *retrieval.hits[GRADED:])), graded)
 
 
 class CorrectedRetriever:
@@ -112,14 +112,14 @@ class CorrectedRetriever:
         return await self._corrector.correct(query, query.corrective, self._candidates.retrieve)
 
 
-def _is_enough(attempt: Attempt, correction: Correction) -> bool:
+def _is_enough(attempt: SearchAttempt, correction: Correction) -> bool:
     return attempt.relevant(correction.threshold) >= correction.min_relevant
 
 
 def _add_trace(
     retrieval: Retrieval,
-    tried: Sequence[Attempt],
-    best: Attempt,
+    tried: Sequence[SearchAttempt],
+    best: SearchAttempt,
     correction: Correction,
     rewrites: Rewrites,
     failures: Sequence[str],

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
-from agentic_rag_backend.language.descriptions import Description, belonging, describe, mentions, names_of
+from agentic_rag_backend.language.descriptions import Description, describe, find_belongings, find_mentions, names_of
 from agentic_rag_backend.language.kinds import FIELDS
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 
 SAMPLE = 15
@@ -40,23 +40,23 @@ class DescribedName:
     def is_other(self, text: str) -> bool:
         """Return whether a text describes another bearer of the name, or one that belongs elsewhere."""
         description = describe(self.forms, text).of_sort(_PERSON)
-        if self.description.excludes(description) or self.description.differs(description):
+        if self.description.excludes_bearer(description) or self.description.has_other_kind(description):
             return True
-        return bool(self.belongs and belonging(self.forms, text)) and self.belongs.isdisjoint(content_forms(text))
+        return bool(self.belongs and find_belongings(self.forms, text)) and self.belongs.isdisjoint(content_forms(text))
 
     def is_meant(self, text: str) -> bool:
         """Return whether a text has the name and a word that describes the bearer."""
-        return self._fits(text) and bool(mentions(self.forms, words(text), text))
+        return self._fits(text) and bool(find_mentions(self.forms, words(text), text))
 
     def is_open(self, text: str) -> bool:
         """Return whether a text has the name without a word that describes the bearer."""
-        return not self._fits(text) and bool(mentions(self.forms, words(text), text))
+        return not self._fits(text) and bool(find_mentions(self.forms, words(text), text))
 
     def _fits(self, text: str) -> bool:
         forms = content_forms(text)
         if not self.belongs.isdisjoint(forms):
             return True
-        return any(related(kind, forms) for kind in self.description.kinds) or any(
+        return any(is_related_form(kind, forms) for kind in self.description.kinds) or any(
             str(year) in forms for year in self.description.born
         )
 
@@ -65,7 +65,7 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
     """Return the names that a question describes by more than Mr or Ms, or by what they belong to."""
     names, read = names_and_numbers(question), words(question)
     found = (
-        DescribedName(forms, describe(forms, question, read).of_sort(_PERSON), belonging(forms, question, read) & names)
+        DescribedName(forms, describe(forms, question, read).of_sort(_PERSON), find_belongings(forms, question, read) & names)
         for forms in islice((forms for forms in dict.fromkeys(names_of(question)) if len(forms) > 1), _MAX_NAMES)
     )
     return tuple(name for name in found if name.description.tells_kind or name.belongs)
@@ -112,7 +112,9 @@ def meant(
     read = words(question) if read is None else read
     description = describe(name, question, read)
     fitting = [
-        number for number, bearer in bearers.items() if not description.excludes(bearer) and not description.differs(bearer)
+        number
+        for number, bearer in bearers.items()
+        if not description.excludes_bearer(bearer) and not description.has_other_kind(bearer)
     ]
     matches = [number for number in fitting if _shares(description, bearers[number])]
     if matches:
@@ -133,4 +135,4 @@ def _shares(description: Description, bearer: Description) -> bool:
 
 
 def _has_word(description: Description, forms: Sequence[str]) -> bool:
-    return any(related(kind, forms) for kind in description.kinds | content_forms(description.label))
+    return any(is_related_form(kind, forms) for kind in description.kinds | content_forms(description.label))

@@ -22,8 +22,8 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
-from agentic_rag_backend.language.descriptions import belonging
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.descriptions import find_belongings
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
@@ -88,7 +88,7 @@ class AskedName:
         """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
         forms = content_forms(text)
         kinds = {kind for bearer in self.known if bearer.number in self.meant for kind in bearer.description.kinds}
-        return not self.hints.isdisjoint(forms) or any(related(kind, forms) for kind in kinds)
+        return not self.hints.isdisjoint(forms) or any(is_related_form(kind, forms) for kind in kinds)
 
     @property
     def found(self) -> SharedName:
@@ -256,7 +256,7 @@ def _asked_names(
     asked = []
     for name, bearers_of_name in bearers.items():
         forms = tuple(word.form for word in words(name))
-        hints = (names | belonging(forms, query.text, read)) - frozenset(forms)
+        hints = (names | find_belongings(forms, query.text, read)) - frozenset(forms)
         numbers = [bearer.number for bearer in bearers_of_name]
         neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
         neighbours |= _alone_with(hints, bearers_of_name)

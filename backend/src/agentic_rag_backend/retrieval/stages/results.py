@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching import reuse
-from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.single_flight import SingleFlight
 from agentic_rag_backend.telemetry.metrics import RESULTS_CACHE, count_cache_use
 
@@ -102,7 +102,7 @@ def _state_of(query: Query) -> State:
 def _reuse_results(found: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:
     """Return results of an earlier query. Reads that follow, such as those of an answer, agree with them on versions."""
     for document_id, version in found.seen.items():
-        query.seen.agree(document_id, version)
+        query.seen.agree_on_version(document_id, version)
     if found.valid_until is not None:
         query.seen.ends_at(found.valid_until)
     times = {"retrieval": (time.perf_counter() - started) * 1000}

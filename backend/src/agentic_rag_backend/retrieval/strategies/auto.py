@@ -1,6 +1,6 @@
 """The default strategy: chooses a strategy by the tenant, the form of the question, and the time and cost that a request allows.
 
-No choice calls a language model. The measurement of the choices is in docs/reference/strategies.md.
+No choice calls a language model. The measurement of the choices is in docs/reference/benchmarks/retrieval.md.
 """
 
 from __future__ import annotations

@@ -13,16 +13,16 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.time_phrases import Period, period_of_moment
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.time_phrases import Period, moment_period
+from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.passages.hydration import passes, shown_graph
-from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import weighted_min_max
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 
 MAX_LINKED = 4
@@ -95,7 +95,7 @@ class EventDates:
             text = candidates.visible[item.id].chunk.text
             for span in split_sentences(text):
                 sentence = text[span.start : span.end]
-                periods = [period for moment in moments(sentence) if (period := period_of_moment(moment)) is not None]
+                periods = [period for moment in find_moments(sentence) if (period := moment_period(moment)) is not None]
                 if len(periods) == 1 and _names(sentence, words):
                     return EventDate(periods[0], "passage", sentence.strip(), item.id)
         return None
@@ -107,17 +107,17 @@ def _dates(relation: str, words: Iterable[str]) -> bool:
     wanted = list(words)
     if not wanted:
         return parts[0] in _OCCURRENCES
-    return any(related(part, wanted) for part in parts if len(part) > 3)
+    return any(is_related_form(part, wanted) for part in parts if len(part) > 3)
 
 
 def _period(fact: VisibleFact) -> Period | None:
     """Return the time of a fact: the date at one of its ends, otherwise when it began."""
     for end in (fact.target, fact.source):
         if end.type == _DATE:
-            return next((period for moment in moments(end.name) if (period := period_of_moment(moment)) is not None), None)
+            return next((period for moment in find_moments(end.name) if (period := moment_period(moment)) is not None), None)
     return (fact.valid_at, fact.valid_at) if fact.valid_at is not None else None
 
 
 def _names(sentence: str, words: Iterable[str]) -> bool:
     held: Sequence[str] = sorted(content_forms(sentence))
-    return all(related(word, held) for word in words)
+    return all(is_related_form(word, held) for word in words)

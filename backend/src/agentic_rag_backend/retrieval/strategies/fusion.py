@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
 from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
-from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.parallel import LegOutcome, search_all
 from agentic_rag_backend.retrieval.options.model import RequestOptions, one_of, optional_field, shares_of
 
 MIN_METHODS, MAX_METHODS = 2, 5
@@ -96,7 +96,7 @@ def fusion_options(names: Collection[str]) -> type[RequestOptions]:
 
 
 class Fusion:
-    """Fuses the strategies of ``options.methods`` and ``options.weights``, or those of ``options.preset``."""
+    """Fuses the strategies of ``options.methods`` and ``options.leg_weights``, or those of ``options.preset``."""
 
     def __init__(self, strategies: Strategies) -> None:
         self._strategies = strategies
@@ -127,7 +127,7 @@ class Fusion:
         )
 
 
-def _trace(outcome: Outcome, weights: Mapping[str, float], fusion: str) -> Trace:
+def _trace(outcome: LegOutcome, weights: Mapping[str, float], fusion: str) -> Trace:
     traces = {name: each.trace for name, each in outcome.found.items()}
     lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
     first = next(iter(traces.values()))

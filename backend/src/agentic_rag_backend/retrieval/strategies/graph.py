@@ -23,8 +23,8 @@ from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, SyntheticQuestionsOption
@@ -37,13 +37,12 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 )
 from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
-from agentic_rag_backend.retrieval.passages.passage_paths import Found, PassagePaths
+from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
 from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
-    Link,
+    HopLink,
     expand,
     prune,
     reached_by_hop,
@@ -51,6 +50,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     to_other_subjects,
     with_hops,
 )
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -190,7 +190,7 @@ class FirstStage:
 
     evidence: GraphEvidence
     direct: Mapping[str, float]
-    links: Sequence[Link]
+    links: Sequence[HopLink]
     scale: CosineScale
 
 
@@ -201,7 +201,7 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
     cosines = converted(numbered(graph, evidence.cosine), scale)
-    return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.converted(evidence.floor)), scale)
+    return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
 
 class GraphRequestOptions(EntitiesOption, SyntheticQuestionsOption):
@@ -242,7 +242,7 @@ class GraphRetriever:
             self._diverse(query, order), self._facts.choose(query, graph, near, reading.visible, stated)
         )
         shown = diverse[: query.candidates]
-        chunks = Found([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
+        chunks = ResultChunks([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
         paths = await self._paths.of(query, graph, chunks)
         hits = tuple(
             _hit(graph, reading, evidence, found=item, direct=direct.get(item.id, 0.0), path=paths.steps.get(item.id, ()))

@@ -14,9 +14,9 @@ from pydantic import Field
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
 from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
-from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.parallel import LegOutcome, search_all
 from agentic_rag_backend.retrieval.options.model import RequestOptions
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
 
 REWRITES = 3
@@ -67,7 +67,9 @@ class MultiQuery:
         )
 
 
-def _add_trace(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
+def _add_trace(
+    first: Retrieval, outcome: LegOutcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]
+) -> Retrieval:
     own = first.trace
     lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
     trace = replace(

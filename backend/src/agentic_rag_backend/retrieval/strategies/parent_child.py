@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
 from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field
-from agentic_rag_backend.retrieval.passages.excerpts import Excerpt, Match, excerpts
+from agentic_rag_backend.retrieval.passages.passage_excerpts import Excerpt, Match, excerpts
 
 DEPTH = 200
 """Matched chunks that are divided into excerpts. It does not depend on the request's limit, so that no excerpt moves with it."""
@@ -80,7 +80,7 @@ class ParentChild:
             best = excerpt.best
             passage = passages.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
             if passage is not None and (chunks := _select_around(passage.chunks, best, most)):
-                read[best.id] = passage.part(chunks)
+                read[best.id] = passage.cut_part(chunks)
         return read
 
 
@@ -115,7 +115,7 @@ def _hits(pairs: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage
             hits.append(_hit(hit, excerpt, None))
             continue
         better = passages.setdefault(chunk.document_id, [])
-        passage = passage.without(better)
+        passage = passage.without_overlap(better)
         if passage is not None:
             better.append(passage)
             hits.append(_hit(hit, excerpt, passage))

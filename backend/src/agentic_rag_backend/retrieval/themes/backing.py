@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.query import Backing, Hit, Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.fusion import ranked
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import Collection
 

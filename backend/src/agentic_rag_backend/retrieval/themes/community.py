@@ -47,7 +47,7 @@ class CommunityRequestOptions(ThemesOptions):
 
 
 class CommunityRetriever:
-    """Returns communities. `ThemeFinder` finds them, `themes.selection` selects among them.
+    """Returns communities. `ThemeFinder` finds them, `themes.theme_selection` selects among them.
 
     Args:
         behind: finds the passages that support an answer. None if another level finds passages.

@@ -10,14 +10,14 @@ from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.retrieval.options.model import unknown_levels
-from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.coverage import QuestionCoverage, cover, terms_held
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
-from agentic_rag_backend.retrieval.themes.selection import Selection, select_themes
-from agentic_rag_backend.retrieval.themes.views import ExaminedTheme, ThemeViews
+from agentic_rag_backend.retrieval.themes.theme_selection import ThemeSelection, select_themes
+from agentic_rag_backend.retrieval.themes.theme_views import ExaminedTheme, ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
@@ -146,7 +146,7 @@ class ThemeFinder:
         far = [theme.view.id for theme in themes if theme.view.id not in cosine]
         cosine |= await self._views.cosines(query, pointer, vector, far)
         scale = (await self._stores.calibration()).questions
-        return _Candidates(themes, parents, {id: scale.converted(value) for id, value in cosine.items()})
+        return _Candidates(themes, parents, {id: scale.convert_cosine(value) for id, value in cosine.items()})
 
     async def _search_themes(
         self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector
@@ -208,7 +208,7 @@ class ThemeFinder:
         return {id: replace(themes[id], score=score) for id, score in ratings.scores.items()}, details
 
 
-def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:
+def _described(chosen: ThemeSelection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:
     levels: dict[str, int] = {}
     for id in chosen.ids:
         levels[str(themes[id].level)] = levels.get(str(themes[id].level), 0) + 1
@@ -222,7 +222,7 @@ def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeS
     }
 
 
-def _score(coverage: Coverage[int], number: int, cosine: float, rating: float, rating_share: float) -> float:
+def _score(coverage: QuestionCoverage[int], number: int, cosine: float, rating: float, rating_share: float) -> float:
     closeness = COSINE_SHARE * max(cosine, 0.0) + (1 - COSINE_SHARE) * coverage.of(coverage.held[number])
     return max(0.0, min(1.0, (1 - rating_share) * closeness + rating_share * rating / BEST_RATING))
 

@@ -20,14 +20,14 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.raptor.publication import LEVEL
-from agentic_rag_backend.raptor.views import NodeView, TreeReader
+from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
+from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
@@ -264,14 +264,14 @@ class RaptorRetriever:
         nodes = [result.tree[id] for id in result.nodes if not levels or result.tree[id].level in levels]
         narrowed = query.filters is not None or query.as_of is not None
         read = nodes if narrowed else nodes[:_READ]
-        views = await self._reader.views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
+        views = await self._reader.make_views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
         # A node that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
         scale = (await self._stores.calibration()).questions
         scored = [
-            _theme(view, _theme_score(scale.converted(result.cosines[view.id]), coverage.of(coverage.held[number])))
+            _theme(view, _theme_score(scale.convert_cosine(result.cosines[view.id]), coverage.of(coverage.held[number])))
             for number, view in enumerate(tellable)
         ]
         themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]
@@ -306,7 +306,7 @@ def _parts(result: _Found) -> dict[str, dict[str, float]]:
     return parts
 
 
-def _text(view: NodeView) -> str:
+def _text(view: TreeNodeView) -> str:
     findings = " ".join(finding.statement for finding in view.findings)
     return f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}"
 
@@ -315,7 +315,7 @@ def _theme_score(cosine: float, covered: float) -> float:
     return max(0.0, min(1.0, _COSINE_SHARE * max(cosine, 0.0) + (1 - _COSINE_SHARE) * covered))
 
 
-def _theme(view: NodeView, score: float) -> ThemeHit:
+def _theme(view: TreeNodeView, score: float) -> ThemeHit:
     return ThemeHit(
         id=view.id,
         kind="raptor",

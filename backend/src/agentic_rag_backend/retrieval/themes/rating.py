@@ -20,7 +20,7 @@ from agentic_rag_backend.retrieval.structured_calls import (
     number_in,
     objects_in,
 )
-from agentic_rag_backend.retrieval.themes.selection import ancestors
+from agentic_rag_backend.retrieval.themes.theme_selection import ancestors
 
 MAX_PER_CALL = 20
 """Themes per call."""

@@ -22,7 +22,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, NotFound, StoreUnavailable
-from agentic_rag_backend.stores.files import full, full_os_error, require_room
+from agentic_rag_backend.stores.local_files import full, full_os_error, require_room
 from agentic_rag_backend.stores.ownership import Owner
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")

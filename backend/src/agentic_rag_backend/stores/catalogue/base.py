@@ -21,10 +21,10 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
     Change,
     ChunkQuestions,
     DocumentStatus,
-    Ending,
     Enqueue,
     Expected,
     HandOn,
+    JobEnding,
     Parent,
     ParsedVersion,
     PreparedChunk,
@@ -36,7 +36,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.idempotency import (
+from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
     MAX_KEPT,
     IdempotencyClaim,
@@ -47,7 +47,7 @@ from agentic_rag_backend.stores.catalogue.idempotency import (
 )
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import JobCatalogue
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, Leases
-from agentic_rag_backend.stores.catalogue.jobs.outbox import READ_BY_FILTERS, SETTLING, Entry, Outbox, Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import READ_BY_FILTERS, SETTLING, Outbox, OutboxEntry, Topic
 from agentic_rag_backend.stores.catalogue.jobs.workers import Worker, WorkerDirectory
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
 from agentic_rag_backend.stores.catalogue.pages import Page
@@ -77,9 +77,7 @@ __all__ = [
     "DocumentHeader",
     "DocumentRecord",
     "DocumentStatus",
-    "Ending",
     "Enqueue",
-    "Entry",
     "Expected",
     "Fence",
     "GenerationCatalogue",
@@ -89,11 +87,13 @@ __all__ = [
     "IdempotencyClaim",
     "IdempotencyKeys",
     "JobCatalogue",
+    "JobEnding",
     "Leases",
     "ModelResultCatalogue",
     "Opening",
     "Operator",
     "Outbox",
+    "OutboxEntry",
     "Owner",
     "Page",
     "Parent",

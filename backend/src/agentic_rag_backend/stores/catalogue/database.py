@@ -35,7 +35,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
-from agentic_rag_backend.stores.files import create_private, require_room, sqlite_failure
+from agentic_rag_backend.stores.local_files import create_private, require_room, sqlite_failure
 
 P = ParamSpec("P")
 T = TypeVar("T")

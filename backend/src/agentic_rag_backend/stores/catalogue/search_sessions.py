@@ -46,7 +46,7 @@ def remember(connection: Connection, tenant: TenantId, digest: str, more: Sessio
     row = _read_row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
     if row is None:
         raise NotFound("the search session was removed")
-    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extended(more)
+    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extend_memory(more)
     values = {
         "facts": [asdict(fact) for fact in memory.facts],
         "constraints": [asdict(constraint) for constraint in memory.constraints],

@@ -12,7 +12,7 @@ Contract, which `testing.stores.graph_store` checks on every adapter:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -223,3 +223,11 @@ class GraphFindings:
 
     entities: tuple[ScoredId, ...] = ()
     relationships: tuple[ScoredId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSearchEngine:
+    """A search engine over the graph. ``find`` searches the graph of one tenant."""
+
+    name: str
+    find: Callable[[TenantId, GraphQuestion], Awaitable[GraphFindings]]

@@ -135,12 +135,12 @@ class Neo4jConnections:
         Raises:
             StoreUnavailable: the server does not answer in time, or has recently failed to.
         """
-        with self._breaker.watching():
+        with self._breaker.watch_call():
             return await self._read(work)
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the server answers. Recent failures are ignored."""
-        with self._breaker.watching(always=True):
+        with self._breaker.watch_call(always=True):
             await self._read(lambda transaction: transaction.run("RETURN 1", {}))
 
     async def _read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:

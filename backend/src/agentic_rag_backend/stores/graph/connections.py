@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.fairness import FairThreadPool
-from agentic_rag_backend.stores.files import require_room, sqlite_failure
+from agentic_rag_backend.stores.local_files import require_room, sqlite_failure
 
 T = TypeVar("T")
 

@@ -96,3 +96,16 @@ class EpisodeScope:
     known_facts: Callable[[Sequence[str]], Awaitable[Sequence[KnownFact]]]
     ontology: Ontology
     reply_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEngine:
+    """An engine that reads episodes.
+
+    Attributes:
+        version: the release of the engine and of its adapter; results are kept under it.
+        extract: returns the knowledge of one episode. It raises `ModelUnavailable` and `StoreUnavailable`.
+    """
+
+    version: str
+    extract: Callable[[EpisodeScope, Episode], Awaitable[EpisodeKnowledge]]

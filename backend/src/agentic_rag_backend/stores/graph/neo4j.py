@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.graph import (
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
-from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph import graph_rows, nodes
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
 from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
@@ -141,7 +141,7 @@ class Neo4jGraphStore:
         uses_of: dict[str, list[NameUse]] = {}
         for name, *use in await self._list(f"{kind}_uses", tenant, names=sorted(set(names)), limit=limit):
             uses_of.setdefault(name, []).append(nodes.to_name_use(*use))
-        return {name: sorted(uses, key=rows.use_order) for name, uses in uses_of.items()}
+        return {name: sorted(uses, key=graph_rows.use_order) for name, uses in uses_of.items()}
 
     async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
         """Return the documents of which a version names one of the entities, ordered by id."""
@@ -178,13 +178,13 @@ class Neo4jGraphStore:
             "limit": limit,
             "relations": None if relations is None else list(relations),
         }
-        records = [row for side in rows.EDGE_STATEMENTS[direction] for row in await self._list(side, tenant, **parameters)]
-        return rows.to_edges(records, limit)
+        records = [row for side in graph_rows.EDGE_STATEMENTS[direction] for row in await self._list(side, tenant, **parameters)]
+        return graph_rows.to_edges(records, limit)
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
         records = await self._list("fact_sentences", tenant, uuids=_uuid_list(tenant, relationship_ids))
-        sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in records]
+        sentences = [graph_rows.to_sentence(nodes.to_sentence_row(*row)) for row in records]
         return [sentence for sentence in sentences if sentence.end_char > sentence.start_char]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
@@ -195,7 +195,7 @@ class Neo4jGraphStore:
         """Stream every mention, or those of some documents, ordered by document, version, chunk and entity."""
 
         def read(records: Sequence[Row]) -> list[Mention]:
-            return rows.to_mentions(nodes.to_mention_row(*row) for row in records)
+            return graph_rows.to_mentions(nodes.to_mention_row(*row) for row in records)
 
         pages = self._positions("mentions", require_tenant(tenant), document_ids, _MENTIONS_PER_BATCH)
         return _map_record(pages, read)
@@ -390,7 +390,7 @@ class Neo4jGraphStore:
         for ids in _batches(document_ids, _DOCUMENTS_PER_BATCH):
             documents = [{"id": document, "prefix": nodes.version_prefix(document)} for document in ids]
             records = await self._list("held_versions", tenant, documents=documents)
-            if batch := rows.to_versions(records):
+            if batch := graph_rows.to_versions(records):
                 yield batch
 
 
@@ -423,9 +423,9 @@ def _uuid_list(tenant: TenantId, ids: Iterable[str]) -> list[str]:
 def _entity(row: Row) -> Entity:
     identifier, name, kind, summary, names = row
     names_of = [(identifier, alias) for alias in names]
-    (entity,) = rows.to_entities([(identifier, name, kind)], names_of, {identifier: summary})
+    (entity,) = graph_rows.to_entities([(identifier, name, kind)], names_of, {identifier: summary})
     return entity
 
 
 def _relationships(records: Sequence[Row]) -> list[Relationship]:
-    return list(rows.to_relationships(nodes.to_support_row(*row) for row in records))
+    return list(graph_rows.to_relationships(nodes.to_support_row(*row) for row in records))

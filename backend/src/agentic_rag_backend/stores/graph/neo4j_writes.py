@@ -10,7 +10,7 @@ from typing import Any
 from agentic_rag_backend.domain.graph import UNDECIDED_TYPES, DocumentKnowledge, GraphDeletion
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph import graph_rows, nodes
 from agentic_rag_backend.stores.graph.bolt import Transaction
 from agentic_rag_backend.stores.graph.nodes import ENTITY, type_labels
 from agentic_rag_backend.stores.graph.statements import load_statements
@@ -109,10 +109,10 @@ class Addition:
             InvalidRequest: it names a passage of another document or version, or a name that is too long.
         """
         require_tenant(tenant)
-        rows.check_scope(knowledge)
+        graph_rows.check_scope(knowledge)
         version = nodes.version_row(tenant, knowledge)
         names = nodes.name_rows(tenant, knowledge)
-        supports = rows.support_rows(tenant, knowledge)
+        supports = graph_rows.support_rows(tenant, knowledge)
         statements = nodes.statement_rows(tenant, supports)
         return cls(
             key={

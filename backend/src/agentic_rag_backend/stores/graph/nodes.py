@@ -13,10 +13,10 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, NameUse, Naming, community_point_id
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.graph import rows
+from agentic_rag_backend.stores.graph import graph_rows
 
 Row = dict[str, Any]
 
@@ -42,9 +42,9 @@ def graph_uuid(tenant: TenantId, identifier: str) -> str:
     try:
         number = uuid.UUID(identifier)
     except ValueError:
-        return stable_id("graph", tenant, storable(identifier))
+        return stable_id("graph", tenant, make_storable(identifier))
     if str(number) != identifier:
-        return stable_id("graph", tenant, storable(identifier))
+        return stable_id("graph", tenant, make_storable(identifier))
     return str(uuid.UUID(int=number.int ^ _mask(tenant)))
 
 
@@ -102,7 +102,7 @@ def version_row(tenant: TenantId, knowledge: DocumentKnowledge) -> Row:
         "document_uuid": graph_uuid(tenant, document),
         "version": version,
         "version_uuid": version_uuid(tenant, document, version),
-        "title": storable(knowledge.title),
+        "title": make_storable(knowledge.title),
         "prefix": version_prefix(document, version),
         "chunks": [{"id": chunk, "uuid": graph_uuid(tenant, chunk)} for chunk in sorted(chunks)],
     }
@@ -117,7 +117,7 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per entity, with ``labels`` in Graphiti's form."""
     return [
         {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": [ENTITY, *type_labels(row["type"])]}
-        for row in rows.entity_rows(tenant, knowledge)
+        for row in graph_rows.entity_rows(tenant, knowledge)
     ]
 
 
@@ -128,7 +128,7 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
         InvalidRequest: a name is longer than `MAX_NAME_BYTES`.
     """
     prefix = version_prefix(knowledge.document_id, knowledge.version)
-    names = rows.name_rows(tenant, knowledge)
+    names = graph_rows.name_rows(tenant, knowledge)
     for row in names:
         size = len(row["name"].encode())
         if size > MAX_NAME_BYTES:
@@ -177,7 +177,7 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
             "target": graph_uuid(tenant, row["target"]),
             "name": row["relation"],
         }
-        for row in rows.relationship_rows(tenant, knowledge, supports)
+        for row in graph_rows.relationship_rows(tenant, knowledge, supports)
     ]
 
 
@@ -207,7 +207,7 @@ def community_rows(tenant: TenantId, generation: int, communities: Sequence[Comm
         InvalidRequest: a community belongs to another generation.
     """
     records, members = [], []
-    for row, community in zip(rows.community_rows(tenant, generation, communities)[0], communities, strict=True):
+    for row, community in zip(graph_rows.community_rows(tenant, generation, communities)[0], communities, strict=True):
         uuid = graph_uuid(tenant, theme_id(community.id, generation))
         entities = {entity: graph_uuid(tenant, entity) for entity in community.entity_ids}
         records.append({**row, "uuid": uuid, "entity_ids": list(community.entity_ids), "leading": list(entities.values())[:3]})
@@ -234,13 +234,13 @@ def to_mention_row(position: str, count: int, about: bool) -> tuple[Any, ...]:
 def to_naming(position: str, entity_name: str, entity_type: str, *details: str) -> Naming:
     """Return the name at one position. ``said`` are full name, type, description, and the effect of edits."""
     document, version, entity, name = split_position(position, 4)
-    return rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *details))
+    return graph_rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *details))
 
 
 def to_name_use(position: str, main: str, type_: str, description: str, assigned: str) -> NameUse:
     """Return the use of a name at one position."""
     document, version, entity, name = split_position(position, 4)
-    return rows.to_name_use((document, int(version), entity, name, main, type_, description, assigned))
+    return graph_rows.to_name_use((document, int(version), entity, name, main, type_, description, assigned))
 
 
 def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *sentence: Any) -> tuple[Any, ...]:

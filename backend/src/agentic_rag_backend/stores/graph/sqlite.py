@@ -27,12 +27,12 @@ from agentic_rag_backend.domain.graph import (
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.files import create_private
-from agentic_rag_backend.stores.graph import rows
+from agentic_rag_backend.stores.graph import graph_rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.connections import SqliteConnections
 from agentic_rag_backend.stores.graph.knowledge_batches import stream_knowledge, stream_knowledge_of_documents
 from agentic_rag_backend.stores.graph.statements import load_statements, migrate
+from agentic_rag_backend.stores.local_files import create_private
 
 _SQL = load_statements()
 
@@ -59,14 +59,14 @@ _OWNING_TABLES = ("entities", "communities", "written_versions")
 
 
 def _add(connection: sqlite3.Connection, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
-    rows.check_scope(knowledge)
-    names = rows.name_rows(tenant, knowledge)
-    supports = rows.support_rows(tenant, knowledge)
-    connection.executemany(_SQL["add_entity"], rows.entity_rows(tenant, knowledge))
+    graph_rows.check_scope(knowledge)
+    names = graph_rows.name_rows(tenant, knowledge)
+    supports = graph_rows.support_rows(tenant, knowledge)
+    connection.executemany(_SQL["add_entity"], graph_rows.entity_rows(tenant, knowledge))
     connection.executemany(_SQL["add_entity_name"], names)
     connection.executemany(_SQL["add_entity_support"], names)
-    connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
-    connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
+    connection.executemany(_SQL["add_mention"], graph_rows.mention_rows(tenant, knowledge))
+    connection.executemany(_SQL["add_relationship"], graph_rows.relationship_rows(tenant, knowledge, supports))
     connection.executemany(_SQL["add_relationship_support"], supports)
     connection.execute(_SQL["label_entities"], _select_among(tenant.value, {row["entity"] for row in names}))
     connection.execute(_SQL["weigh_relationships"], _select_among(tenant.value, {row["relationship"] for row in supports}))
@@ -165,11 +165,11 @@ class SqliteGraphStore:
         names_json = json.dumps(sorted({normalise_name(name) for name in names} - {""}))
 
         def work(connection: sqlite3.Connection) -> dict[str, list[Entity]]:
-            rows = connection.execute(_SQL["entity_ids_by_name"], {"tenant": scope, "names": names_json}).fetchall()
-            ids = list({entity_id for _, entity_id in rows})
+            graph_rows = connection.execute(_SQL["entity_ids_by_name"], {"tenant": scope, "names": names_json}).fetchall()
+            ids = list({entity_id for _, entity_id in graph_rows})
             entities = {entity.id: entity for entity in _entities(connection, scope, ids)}
             result: dict[str, dict[str, Entity]] = {}
-            for name, entity_id in rows:
+            for name, entity_id in graph_rows:
                 result.setdefault(name, {})[entity_id] = entities[entity_id]
             return {
                 name: sorted(having.values(), key=lambda entity: (entity.name, entity.type, entity.id))
@@ -188,10 +188,10 @@ class SqliteGraphStore:
                 spelled = connection.execute(_SQL["spellings_of_name"], {"tenant": scope, "normalised": name}).fetchall()
                 for entity, spelling in spelled:
                     parameters = {"tenant": scope, "entity": entity, "name": spelling, "limit": limit}
-                    uses = [rows.to_name_use(row) for row in connection.execute(statement, parameters)]
+                    uses = [graph_rows.to_name_use(row) for row in connection.execute(statement, parameters)]
                     if uses:
                         uses_of.setdefault(name, []).extend(uses)
-            return {name: sorted(uses, key=rows.use_order) for name, uses in uses_of.items()}
+            return {name: sorted(uses, key=graph_rows.use_order) for name, uses in uses_of.items()}
 
         return await self._connections.read(work)
 
@@ -231,16 +231,16 @@ class SqliteGraphStore:
             edge_rows: list[Any] = []
             for entity in dict.fromkeys(entity_ids):
                 parameters = {"tenant": scope, "entity": entity, "relations": types, "limit": limit}
-                for side in rows.EDGE_STATEMENTS[direction]:
+                for side in graph_rows.EDGE_STATEMENTS[direction]:
                     edge_rows += connection.execute(_SQL[side], parameters).fetchall()
-            return rows.to_edges(edge_rows, limit)
+            return graph_rows.to_edges(edge_rows, limit)
 
         return await self._connections.read(work)
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
         records = await self._rows("fact_sentences", _select_among(require_tenant(tenant).value, relationship_ids))
-        return [rows.to_sentence(row) for row in records]
+        return [graph_rows.to_sentence(row) for row in records]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
         """Stream every entity, ordered by id. Each batch is its own read: no snapshot is held between batches."""
@@ -302,7 +302,7 @@ class SqliteGraphStore:
             InvalidRequest: a community belongs to another generation, or two communities have the same id.
         """
         scope = require_tenant(tenant).value
-        community_records, members = rows.community_rows(tenant, generation, communities)
+        community_records, members = graph_rows.community_rows(tenant, generation, communities)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_SQL["delete_generation"], {"tenant": scope, "generation": generation})
@@ -395,7 +395,7 @@ class SqliteGraphStore:
 
     async def _relationships(self, name: str, values: Mapping[str, Any]) -> list[Relationship]:
         return await self._connections.read(
-            lambda connection: list(rows.to_relationships(connection.execute(_SQL[name], values)))
+            lambda connection: list(graph_rows.to_relationships(connection.execute(_SQL[name], values)))
         )
 
     async def _all_entities(self, scope: str) -> AsyncIterator[list[Entity]]:
@@ -428,7 +428,7 @@ class SqliteGraphStore:
     async def _versions_of(self, scope: str, document_ids: Sequence[str]) -> AsyncIterator[list[HeldVersion]]:
         for start in range(0, len(document_ids), _DOCUMENTS_PER_BATCH):
             ids_json = json.dumps(document_ids[start : start + _DOCUMENTS_PER_BATCH])
-            batch = rows.to_versions(await self._rows("held_versions", {"tenant": scope, "documents": ids_json}))
+            batch = graph_rows.to_versions(await self._rows("held_versions", {"tenant": scope, "documents": ids_json}))
             if batch:
                 yield batch
 
@@ -437,7 +437,7 @@ class SqliteGraphStore:
         while True:
             page = {"tenant": scope, "limit": _MENTIONS_PER_BATCH, **after}
             batch = await self._connections.read(
-                lambda connection, page=page: rows.to_mentions(connection.execute(_SQL[statement], page))  # type: ignore[misc]
+                lambda connection, page=page: graph_rows.to_mentions(connection.execute(_SQL[statement], page))  # type: ignore[misc]
             )
             if batch:
                 yield batch
@@ -461,7 +461,7 @@ class SqliteGraphStore:
         while True:
             page = {"tenant": scope, "limit": _NAMES_PER_BATCH, **after}
             batch = await self._connections.read(
-                lambda connection, page=page: [rows.to_naming(row) for row in connection.execute(_SQL[statement], page)]  # type: ignore[misc]
+                lambda connection, page=page: [graph_rows.to_naming(row) for row in connection.execute(_SQL[statement], page)]  # type: ignore[misc]
             )
             if batch:
                 yield batch
@@ -514,4 +514,4 @@ def _with_names(connection: sqlite3.Connection, scope: str, records: Sequence[Se
     among = _select_among(scope, (row[0] for row in records))
     names = connection.execute(_SQL["names_of_entities"], among).fetchall()
     descriptions = dict(connection.execute(_SQL["descriptions_of_entities"], among).fetchall())
-    return rows.to_entities(records, names, descriptions)
+    return graph_rows.to_entities(records, names, descriptions)

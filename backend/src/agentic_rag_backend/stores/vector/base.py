@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.filters import Filter, filterable
+from agentic_rag_backend.domain.filters import Filter, filterable_fields
 from agentic_rag_backend.domain.tenant import TenantId
 
 Vector = NDArray[np.float32]
@@ -63,7 +63,7 @@ class VectorPoint:
 
     ``id`` is a uuid string, unique within tenant and collection; a community's is `domain.graph.community_point_id`.
     ``document_id`` and ``version`` (none counts as 0) let chunks be purged by document; ``generation`` is a community's.
-    ``metadata`` is the document's: JSON values, filtered together with the document fields (`domain.filters.filterable`).
+    ``metadata`` is the document's: JSON values, filtered together with the document fields (`domain.filters.filterable_fields`).
     """
 
     id: str
@@ -86,7 +86,7 @@ class VectorPoint:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that a filter compares."""
-        return filterable(self.metadata, document_id=self.document_id, key=self.key, title=self.title)
+        return filterable_fields(self.metadata, document_id=self.document_id, key=self.key, title=self.title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

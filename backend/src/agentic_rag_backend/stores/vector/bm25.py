@@ -21,7 +21,7 @@ from types import MappingProxyType
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
-from agentic_rag_backend.language.literals import literals
+from agentic_rag_backend.language.literals import find_literals
 from agentic_rag_backend.stores.vector.base import TermWeights
 from agentic_rag_backend.stores.vector.ngrams import ngrams
 
@@ -154,7 +154,7 @@ class Bm25Encoder:
         )
         ids = {id for code in codes if code in self._others for id in _read_terms(self._others[code].embed_query(plain), code)}
         ids.update(self._ngrams(text), _read_terms(self._model.embed_query(plain)))
-        marked = {id for part in literals(text).identifiers for id in _read_terms(self._model.embed_query(part))}
+        marked = {id for part in find_literals(text).identifiers for id in _read_terms(self._model.embed_query(part))}
         return _weigh_terms({id: IDENTIFIER_WEIGHT if id in marked else 1.0 for id in sorted(ids)})
 
     def terms(self, text: str) -> frozenset[int]:

@@ -1,9 +1,9 @@
 """Filters as engine-independent conditions: exact for every operator, with no filtering after the search.
 
 Equality, membership and presence are tags (`tags`) that an engine's index answers, and a set of chunks is a list of ids. An index
-of tags cannot compare strings by order or find substrings. `domain.filters.matches` decides those comparisons on the distinct
-values of the one field, and the tags of the matching values select the points. The result is exact, also for lists: each of these
-operators matches a list if it matches one item of the list.
+of tags cannot compare strings by order or find substrings. `domain.filters.matches_filter` decides those comparisons on the
+distinct values of the one field, and the tags of the matching values select the points. The result is exact, also for lists: each
+of these operators matches a list if it matches one item of the list.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from agentic_rag_backend.domain.filters import (
     ChunkSet,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
-    leaves,
-    matches,
+    list_leaves,
+    matches_filter,
 )
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.base import NodeKind
@@ -91,7 +91,7 @@ def select(filter: Filter, values: Callable[[], FieldValues], kind: NodeKind = N
 
 def reads_values(filter: Filter) -> bool:
     """Return whether any part of ``filter`` compares by order or substring, which requires the distinct values."""
-    return any(isinstance(leaf, Comparison) and leaf.operator not in _BY_TAG for leaf in leaves(filter))
+    return any(isinstance(leaf, Comparison) and leaf.operator not in _BY_TAG for leaf in list_leaves(filter))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _select(filter: Filter, reading: _Reading, *, wanted: bool) -> Selection:
         if reading.kind is not NodeKind.CHUNK or not filter.stored:
             return wanted
         return Identified(filter.ids) if filter.ids else False
-    if isinstance(filter, Link):
+    if isinstance(filter, LinkCondition):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")
     return _comparison(filter, reading.values)
 
@@ -132,7 +132,7 @@ def _comparison(comparison: Comparison, values: Callable[[], FieldValues]) -> Se
         selection = _all((present, _without(_equal(comparison))))
     else:
         selection = _keep_passing(comparison, values())
-    if comparison.default is not None and matches(comparison, {}):
+    if comparison.default is not None and matches_filter(comparison, {}):
         return _some((selection, _without(present)))
     return selection
 
@@ -146,7 +146,7 @@ def _equal(comparison: Comparison) -> Selection:
 
 def _keep_passing(comparison: Comparison, values: FieldValues) -> Selection:
     field = comparison.field
-    return _has_tag([tag for tag, value in values.get(field, {}).items() if matches(comparison, {field: value})])
+    return _has_tag([tag for tag, value in values.get(field, {}).items() if matches_filter(comparison, {field: value})])
 
 
 def _has_tag(tags: list[str]) -> Selection:

@@ -10,7 +10,7 @@ import hashlib
 import unicodedata
 from collections import Counter
 
-from agentic_rag_backend.language.unspaced import UNSPACED_RUN, pairs
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN, split_pairs
 
 
 def ngrams(text: str) -> Counter[int]:
@@ -19,7 +19,7 @@ def ngrams(text: str) -> Counter[int]:
         return Counter()
     counts: Counter[str] = Counter()
     for run in UNSPACED_RUN.findall(unicodedata.normalize("NFKC", text)):
-        counts.update(pairs(run))
+        counts.update(split_pairs(run))
     return Counter({_id(gram): count for gram, count in counts.items()})
 
 

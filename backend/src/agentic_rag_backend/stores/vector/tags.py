@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from agentic_rag_backend.domain.filters import is_present
+from agentic_rag_backend.domain.filters import has_value
 from agentic_rag_backend.errors import InvalidRequest
 
 
@@ -42,7 +42,7 @@ def tags_of(fields: Mapping[str, Any]) -> list[str]:
     tags: dict[str, None] = {}
     for field, value in fields.items():
         items = list(value) if isinstance(value, (list, tuple)) else [value]
-        if not is_present(value):
+        if not has_value(value):
             continue
         if not isinstance(field, str):
             raise InvalidRequest(f"metadata keys are strings; got {field!r} of type {type(field).__name__}")

@@ -35,7 +35,7 @@ def test_chapters_follow_the_spine() -> None:
     assert tables_of(parsed) == [[["City", "People"], ["Lyon", "5"]]]
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "Chapter one"), (2, "Two")]
     assert [each.page for each in parsed.regions] == [1, 1, 1, 3, 3, 3, 3]
-    assert parsed.title == PARSER.check(book(), whole=True).title == "A book"
+    assert parsed.title == PARSER.check(book(), is_whole=True).title == "A book"
     assert parsed.metadata["author"] == "Ann"
 
 

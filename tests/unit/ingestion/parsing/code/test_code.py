@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain import media_types
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.code import definitions as module
-from agentic_rag_backend.ingestion.parsing.code.definitions import Definition, definitions
-from agentic_rag_backend.ingestion.parsing.code.languages import LANGUAGES
-from agentic_rag_backend.ingestion.parsing.code.parser import CodeParser
+from agentic_rag_backend.ingestion.parsing.code.code_parser import CodeParser
+from agentic_rag_backend.ingestion.parsing.code.definitions import Definition, find_definitions
+from agentic_rag_backend.ingestion.parsing.code.grammars import LANGUAGES
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 SAMPLES = {
@@ -61,7 +61,7 @@ def lines_of(found: Definition, text: str) -> list[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_classes_functions_and_imports_of_every_language(language: str) -> None:
     text = SAMPLES[language]
-    found = definitions(text, language)
+    found = find_definitions(text, language)
     assert ["/".join(each.path) for each in found if each.kind != "import"] == PATHS[language]
     assert any(each.kind == "import" for each in found)
     for each in found:
@@ -80,25 +80,25 @@ def test_every_language_has_a_media_type_and_a_parser() -> None:
 
 
 def test_a_definition_begins_with_its_comments_and_decorators() -> None:
-    python = definitions(SAMPLES["python"], "python")
+    python = find_definitions(SAMPLES["python"], "python")
     assert lines_of(python[2], SAMPLES["python"])[:3] == ["# Above.", "@decorated", "class Shop:"]
     assert lines_of(python[3], SAMPLES["python"]) == ["@property", "async def open(self): ..."]
-    assert lines_of(definitions(SAMPLES["rust"], "rust")[1], SAMPLES["rust"]) == ["#[derive(Debug)]", "struct Shop;"]
-    assert lines_of(definitions(SAMPLES["cpp"], "cpp")[-1], SAMPLES["cpp"])[0] == "template <class T>"
+    assert lines_of(find_definitions(SAMPLES["rust"], "rust")[1], SAMPLES["rust"]) == ["#[derive(Debug)]", "struct Shop;"]
+    assert lines_of(find_definitions(SAMPLES["cpp"], "cpp")[-1], SAMPLES["cpp"])[0] == "template <class T>"
     apart = "# Licence.\n\nx = 1  # a note\ndef f():\n    return x\n"
-    assert lines_of(definitions(apart, "python")[0], apart)[0] == "def f():"
+    assert lines_of(find_definitions(apart, "python")[0], apart)[0] == "def f():"
 
 
 def test_offsets_count_characters() -> None:
     text = '# Grüße 🎉\nNAME = "東京"\n\nclass Größe:\n    def maß(self):\n        return "ü"\n\ndef ende(): ...\n'
-    found = definitions(text, "python")
+    found = find_definitions(text, "python")
     assert [lines_of(each, text)[0] for each in found] == ["class Größe:", "def maß(self):", "def ende(): ..."]
     assert [each.path[-1] for each in found] == ["Größe", "maß", "ende"]
 
 
 def test_functions_within_functions_are_definitions_but_not_headings() -> None:
     text = "def outer():\n    def inner():\n        class Local: ...\n    return inner\n\nclass A:\n    def m(self): ...\n"
-    assert [each.path for each in definitions(text, "python")][:3] == [
+    assert [each.path for each in find_definitions(text, "python")][:3] == [
         ("outer",),
         ("outer", "inner"),
         ("outer", "inner", "Local"),
@@ -112,7 +112,7 @@ def test_real_code_is_read_as_python_itself_reads_it(real: ModuleType) -> None:
     text = inspect.getsource(real)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     expected = sorted((node.lineno, node.name) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
-    found = [each for each in definitions(text, "python") if each.kind != "import"]
+    found = [each for each in find_definitions(text, "python") if each.kind != "import"]
     assert [each.path[-1] for each in found] == [name for _, name in expected]
     for each, (line, name) in zip(found, expected, strict=True):
         within = text.splitlines()[text.count("\n", 0, each.start_char) : line]
@@ -122,7 +122,7 @@ def test_real_code_is_read_as_python_itself_reads_it(real: ModuleType) -> None:
 
 def test_errors_in_the_code_are_tolerated() -> None:
     text = "class A:\n    def f(self): ...\n\nx = = 1\n\ndef g():\n    return 1\n"
-    assert "g" in {each.path[-1] for each in definitions(text, "python")}
+    assert "g" in {each.path[-1] for each in find_definitions(text, "python")}
     assert CodeParser("python").parse("not python at all }{").headings == ()
 
 
@@ -130,9 +130,9 @@ def test_a_dialect_is_read_with_the_grammar_that_fits() -> None:
     tsx = "function App(): JSX.Element { return <div><b>text</b></div>; }\nfunction other() {}\n"
     cast = "const a = <string>b;\nfunction main() {}\n"
     header = "class Shop {\npublic:\n  int open() { return 1; }\n};\n"
-    assert [each.path[-1] for each in definitions(tsx, "typescript")] == ["App", "other"]
-    assert [each.path[-1] for each in definitions(cast, "typescript")] == ["main"]
-    assert [each.path for each in definitions(header, "c")] == [("Shop",), ("Shop", "open")]
+    assert [each.path[-1] for each in find_definitions(tsx, "typescript")] == ["App", "other"]
+    assert [each.path[-1] for each in find_definitions(cast, "typescript")] == ["main"]
+    assert [each.path for each in find_definitions(header, "c")] == [("Shop",), ("Shop", "open")]
 
 
 @pytest.mark.parametrize("unit", ["(", "[{(", "-", "not ", "lambda:", "if x:\n ", "a b c ", '"', "@a\n", "class A:\n", "# a\n"])
@@ -154,14 +154,14 @@ def test_hostile_code_becomes_text(unit: str) -> None:
     ],
 )
 def test_deep_nesting_of_other_languages(language: str, unit: str) -> None:
-    assert len(definitions(unit * 10_000, language)) <= module.MAX_DEPTH
+    assert len(find_definitions(unit * 10_000, language)) <= module.MAX_DEPTH
 
 
 def test_large_or_complicated_files_have_no_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def f(): ...\n" * 5_000
-    assert len(definitions(text, "python")) == 5_000
+    assert len(find_definitions(text, "python")) == 5_000
     monkeypatch.setattr(module, "MAX_STEPS", 10)
-    assert definitions(text, "python") == ()
+    assert find_definitions(text, "python") == ()
     monkeypatch.undo()
     monkeypatch.setattr(module, "MAX_BYTES", 1_000)
     assert CodeParser("python").parse(text).headings == ()
@@ -182,5 +182,5 @@ def test_any_code_is_read_or_refused(language: str, data: st.DataObject) -> None
         return
     starts = [each.start_char for each in parsed.headings]
     assert starts == sorted(starts)
-    for each in definitions(parsed.text, language):
+    for each in find_definitions(parsed.text, language):
         assert 0 <= each.start_char < each.end_char <= len(parsed.text)

@@ -59,7 +59,7 @@ def test_headings_lists_and_tables_are_in_order() -> None:
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "Pump manual"), (1, "Safety"), (2, "Parts")]
     assert all(parsed.text.startswith(each.title, each.start_char) for each in parsed.headings)
     assert tables_of(parsed) == [[["Part", "Size", "Price"], ["Seal", "5", "2.50"], ["", "6", "3 | 4"]]]
-    assert parsed.title == PARSER.check(manual(), whole=True).title == "Pump X1"
+    assert parsed.title == PARSER.check(manual(), is_whole=True).title == "Pump X1"
     assert parsed.metadata["author"] == "Ann"
     assert parsed.metadata["created"] == "2024-02-03T04:05:00Z"
 

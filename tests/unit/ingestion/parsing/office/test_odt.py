@@ -44,7 +44,7 @@ def test_headings_lists_tables_and_notes_are_in_order() -> None:
     ]  # fmt: skip
     assert tables_of(parsed) == [[["Part", "Price"], ["Seal", "2"]]]
     assert [(each.level, each.title) for each in parsed.headings] == [(2, "Setup")]
-    assert parsed.title == PARSER.check(text_file(BODY), whole=True).title == "A guide"
+    assert parsed.title == PARSER.check(text_file(BODY), is_whole=True).title == "A guide"
     assert parsed.metadata["author"] == "Ann"
 
 

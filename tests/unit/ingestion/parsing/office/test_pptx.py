@@ -61,7 +61,7 @@ def test_slides_are_pages_in_reading_order() -> None:
         "Slide 3", "above", "left", "right", "| City | People |\n| --- | --- |\n| Lyon | 522250 |",
     ]  # fmt: skip
     assert [(each.title, each.level) for each in parsed.headings] == [("Results", 1), ("Slide 3", 1)]
-    assert parsed.title == PARSER.check(talk(), whole=True).title == "Yearly talk"
+    assert parsed.title == PARSER.check(talk(), is_whole=True).title == "Yearly talk"
     assert parsed.metadata["hidden_slides"] == [2]
     assert tables_of(parsed) == [[["City", "People"], ["Lyon", "522250"]]]
 

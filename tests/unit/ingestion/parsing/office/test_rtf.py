@@ -29,7 +29,7 @@ def test_paragraphs_headings_and_tables_are_in_order() -> None:
     ]  # fmt: skip
     assert tables_of(parsed) == [[["City", "People"], ["Lyon", "522250"]]]
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "Greeting")]
-    assert parsed.title == PARSER.check(LETTER, whole=False).title == "A letter"
+    assert parsed.title == PARSER.check(LETTER, is_whole=False).title == "A letter"
     assert parsed.metadata["author"] == "Ann"
 
 

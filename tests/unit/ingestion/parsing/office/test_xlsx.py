@@ -104,7 +104,7 @@ def test_hidden_sheets_are_left_out_and_named() -> None:
     parsed = PARSER.parse(saved(workbook))
     assert "Seen" in parsed.text
     assert "secret" not in parsed.text
-    assert parsed.title == PARSER.check(saved(workbook), whole=True).title == "Price list"
+    assert parsed.title == PARSER.check(saved(workbook), is_whole=True).title == "Price list"
     assert parsed.metadata["author"] == "Ann"
     assert parsed.metadata["hidden_sheets"] == ["Prices", "Codes"]
 

@@ -9,11 +9,11 @@ import pytest
 from pdf_files import Page, pdf_of
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.mail.parser import MailParser
+from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
 from agentic_rag_backend.ingestion.parsing.pdf import scans
-from agentic_rag_backend.ingestion.parsing.pdf.parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.scans import listed
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import UNKNOWN, raised
+from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
+from agentic_rag_backend.ingestion.parsing.pdf.scans import list_pages
+from agentic_rag_backend.ingestion.parsing.pdf.sizes import UNKNOWN, raise_boxes
 from agentic_rag_backend.ingestion.recognition.base import (
     NoRecogniser,
     NotRecognised,
@@ -148,9 +148,9 @@ def test_larger_type_is_a_heading_and_letters_without_stems_are_not() -> None:
 
 def test_the_size_of_a_font_does_not_depend_on_the_letters() -> None:
     inks = {"Agb": 100, "Ace": 78, "age": 72, "ace": 50}
-    sizes = [raised([text * 3], [(0, 0, 90, ink)])[1] for text, ink in inks.items()]
+    sizes = [raise_boxes([text * 3], [(0, 0, 90, ink)])[1] for text, ink in inks.items()]
     assert sizes == pytest.approx([115.0] * 4)
-    assert raised(["12"], [(0, 0, 90, 70)])[1] == UNKNOWN
+    assert raise_boxes(["12"], [(0, 0, 90, 70)])[1] == UNKNOWN
 
 
 def test_pages_that_were_not_recognised_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_attachments_share_the_recogniser_of_their_message() -> None:
     pdf = pdf_of(scan()).replace(b"\x80\nendstream", b"a\nendstream")
     message = head.encode() + b"".join(part.format(name).encode() + pdf + b"\n" for name in ["one", "two"]) + b"--b--\n"
     recogniser = Scripted(page_of(LINES), NotRecognised("Tesseract was ended by SIGKILL"))
-    document = MailParser().recognising(recogniser).parse(message)
+    document = MailParser().with_recogniser(recogniser).parse(message)
     assert "tidal barrage" in document.text
     assert any("attachment one.pdf: text was recognised" in warning for warning in document.warnings)
     assert any("attachment two.pdf: not read" in warning for warning in document.warnings)
@@ -235,4 +235,4 @@ def test_attachments_share_the_recogniser_of_their_message() -> None:
     ],
 )
 def test_pages_are_listed_as_ranges(pages: Sequence[int], expected: str) -> None:
-    assert listed(pages) == expected
+    assert list_pages(pages) == expected

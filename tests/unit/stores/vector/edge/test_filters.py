@@ -21,10 +21,10 @@ from agentic_rag_backend.domain.filters import (
     ChunkSet,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
-    matches,
+    matches_filter,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
@@ -55,7 +55,7 @@ comparisons = st.builds(
     st.one_of(st.none(), scalars),
 )
 chunk_sets = st.builds(
-    lambda ids: ChunkSet(ids, Link("entity", "exists")), st.frozensets(st.sampled_from("0123456789"), max_size=4)
+    lambda ids: ChunkSet(ids, LinkCondition("entity", "exists")), st.frozensets(st.sampled_from("0123456789"), max_size=4)
 )
 filters = st.recursive(
     comparisons | chunk_sets,
@@ -108,7 +108,7 @@ def test_the_engine_selects_what_the_definition_selects(
         )
         for number, metadata in enumerate(rows)
     ]
-    expected = {point.id for point in points if matches(filter, point.fields, point.id)}
+    expected = {point.id for point in points if matches_filter(filter, point.fields, point.id)}
     assert asyncio.run(_selected(store, filter, points)) == expected
 
 
@@ -123,7 +123,7 @@ def test_the_engine_selects_what_the_definition_selects(
         (Comparison("a", "gt", 1), False),
         (And((Comparison("a", "eq", 1), Or(()))), False),
         (Or((Comparison("a", "eq", 1), And(()))), True),
-        (ChunkSet(frozenset(), Link("entity", "exists")), False),
+        (ChunkSet(frozenset(), LinkCondition("entity", "exists")), False),
     ],
 )
 def test_constants_never_become_an_empty_engine_filter(filter: Filter, constant: bool) -> None:
@@ -146,8 +146,8 @@ def test_unknown_operators_are_named() -> None:
 
 
 def test_sets_that_the_engine_cannot_apply_select_more_points_never_fewer() -> None:
-    large = ChunkSet(frozenset(map(str, range(MAX_STORED_CHUNKS + 1))), Link("entity", "exists"))
-    small = ChunkSet(frozenset("1"), Link("entity", "exists"))
+    large = ChunkSet(frozenset(map(str, range(MAX_STORED_CHUNKS + 1))), LinkCondition("entity", "exists"))
+    small = ChunkSet(frozenset("1"), LinkCondition("entity", "exists"))
     of_chunks, of_questions = NodeKind.CHUNK, NodeKind.QUESTION
     for ignored, kind in ((large, of_chunks), (small, of_questions)):
         assert translation(dict).of(ignored, kind) is True
@@ -155,4 +155,4 @@ def test_sets_that_the_engine_cannot_apply_select_more_points_never_fewer() -> N
         assert translation(dict).of(Not(Not(ignored)), kind) is True
     assert isinstance(translation(dict).of(small, of_chunks), EngineFilter)
     with pytest.raises(ValueError, match="not resolved"):
-        translation(dict).of(Link("entity", "eq", ("Mara",)))
+        translation(dict).of(LinkCondition("entity", "eq", ("Mara",)))

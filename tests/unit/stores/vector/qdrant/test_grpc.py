@@ -14,8 +14,8 @@ from qdrant_client.grpc import qdrant_pb2_grpc as root
 from agentic_rag_backend.domain.filters import And, Comparison, Not
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint, VectorSearch
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id, vector
 
 CHUNKS = Collection.CHUNKS

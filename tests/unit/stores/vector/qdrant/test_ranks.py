@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from qdrant_clients import WITHOUT_INDEXES, local_client
 from sampling import budget, sampled
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch, VectorStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, B, chunk, random_chunk, random_filter, vector
 
 pytestmark = pytest.mark.filterwarnings(WITHOUT_INDEXES)
@@ -168,7 +168,7 @@ def test_filters_select_the_same_on_both(
         )
         for number, metadata in enumerate(rows)
     ]
-    expected = {point.id for point in points if matches(filter, point.fields)}
+    expected = {point.id for point in points if matches_filter(filter, point.fields)}
     tenant = TenantId.new()
     for store in stores:
         assert asyncio.run(_selected(store, tenant, filter, points)) == expected

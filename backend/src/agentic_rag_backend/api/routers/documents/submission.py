@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Services, Writer, container_of
-from agentic_rag_backend.api.requests.forms import MAX_FILES, json_field, read_form, require_fields, text_field
+from agentic_rag_backend.api.requests.form_fields import MAX_FILES, json_field, read_form, require_fields, text_field
 from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import Forbidden, InvalidRequest
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
-    from agentic_rag_backend.evaluation.diversity import Listing
+    from agentic_rag_backend.evaluation.result_diversity import Listing
 
 COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
 """Default strategies to compare, if they are available. They call no language model."""
@@ -53,7 +53,7 @@ async def analyze_diversity(
 
     Without --dataset, the questions are about the tenant's communities and documents.
     """
-    from agentic_rag_backend.evaluation.diversity import diversity
+    from agentic_rag_backend.evaluation.result_diversity import measure_diversity
 
     client = session.client
     chosen = await _strategies(client, strategies)
@@ -67,7 +67,7 @@ async def analyze_diversity(
     for strategy in chosen:
         asked_of_each = {"strategy": strategy, "limit": limit, "rerank": rerank_of(rerank)}
         listings = await _ask(session, asked_of_each, questions)
-        measured[strategy] = diversity(listings, totals).as_result()
+        measured[strategy] = measure_diversity(listings, totals).as_result()
     result = {
         "dataset": dataset,
         "questions": len(questions),
@@ -144,7 +144,7 @@ async def _ask(session: Session, body: Mapping[str, Any], questions: Sequence[st
 
 
 def _listing(data: Mapping[str, Any]) -> Listing:
-    from agentic_rag_backend.evaluation.diversity import Listing
+    from agentic_rag_backend.evaluation.result_diversity import Listing
 
     results = data["results"]
     return Listing(
@@ -158,12 +158,12 @@ def _listing(data: Mapping[str, Any]) -> Listing:
 
 async def _communities(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return sizes by level, coverage, modularity and staleness of the current generation."""
-    from agentic_rag_backend.evaluation.diversity import sizes
+    from agentic_rag_backend.evaluation.result_diversity import measure_sizes
 
     counts: defaultdict[int, list[int]] = defaultdict(list)
     for community in communities:
         counts[community["level"]].append(community["entity_count"])
-    figures = {"communities": len(communities), "sizes": sizes(counts)}
+    figures = {"communities": len(communities), "sizes": measure_sizes(counts)}
     try:
         state = await client.get("/admin/communities")
     except Forbidden:

@@ -67,21 +67,21 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
     """
     if b"<!ENTITY" in content:
         raise UnreadableDocument(f"chapter {page} of the book defines entities, which is not allowed")
-    check_attributes(content.decode(_encoding(content) or "utf-16", "replace"))
+    check_attributes(content.decode(_choose_encoding(content) or "utf-16", "replace"))
     # The parser of HTML knows the entities of HTML only. Most chapters have a document type, which it does not load.
-    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding=_encoding(content))
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding=_choose_encoding(content))
     try:
         root = etree.fromstring(content, parser) if content.strip() else None
     except (etree.LxmlError, ValueError) as error:
         raise UnreadableDocument(f"the book is damaged: chapter {page} cannot be read ({str(error)[:200]})") from None
-    for each in parser.error_log:
-        if each.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
-            raise xml_problem(each.type, each.message, f"chapter {page} of the book")
+    for problem in parser.error_log:
+        if problem.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
+            raise xml_problem(problem.type, problem.message, f"chapter {page} of the book")
     if root is not None:
-        _Chapter(builder, page).add(root)
+        _Chapter(builder, page).add_blocks(root)
 
 
-def _encoding(content: bytes) -> str | None:
+def _choose_encoding(content: bytes) -> str | None:
     return None if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
 
 
@@ -91,7 +91,7 @@ class _Chapter:
         self._parts: list[str] = []
         self._block = ""
 
-    def add(self, root: etree._Element) -> None:
+    def add_blocks(self, root: etree._Element) -> None:
         """Add every block below ``root`` in its order, without recursion."""
         stack: list[tuple[etree._Element, bool]] = [(root, False)]
         while stack:
@@ -105,7 +105,7 @@ class _Chapter:
                 self._parts.append(element.tail or "")
             elif name == "table":
                 self._end_block()
-                self._builder.table(*self._table(element))
+                self._builder.add_table(*self._read_table(element))
                 self._parts.append(element.tail or "")
             else:
                 if name in _BLOCKS:
@@ -117,15 +117,15 @@ class _Chapter:
         self._end_block()
 
     def _end_block(self) -> None:
-        text = _collapsed("".join(self._parts))
+        text = _collapse_space("".join(self._parts))
         self._parts.clear()
         name, self._block = self._block, ""
         if name in _HEADINGS:
-            self._builder.heading(_HEADINGS[name], text, page=self._page)
+            self._builder.add_heading(_HEADINGS[name], text, page=self._page)
         elif text:
-            self._builder.paragraph(f"- {text}" if name == "li" else text, page=self._page)
+            self._builder.add_paragraph(f"- {text}" if name == "li" else text, page=self._page)
 
-    def _table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
+    def _read_table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
         rows = [
             [" ".join("".join(cell.itertext()).split()) for cell in row if cell.tag in {"td", "th"}] for row in table.iter("tr")
         ]
@@ -133,5 +133,5 @@ class _Chapter:
         return rows, [{"page": self._page}] * len(rows)
 
 
-def _collapsed(text: str) -> str:
+def _collapse_space(text: str) -> str:
     return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(_BREAK))))

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from lxml import etree
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.books.chapters import add_chapter
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 
 MAX_CHAPTERS = 5_000
 
@@ -27,27 +27,28 @@ _FIELDS = {"author": "creator", "created": "date", "language": "language", "publ
 class EpubParser:
     """Parser of EPUB books. The page of a region is the number of its chapter in the spine."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the book and read its title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_field(_package(Container(head))[1], "title") if whole else None, text="")
+        return Preview(title=_read_field(_read_package(ZipContainer(head))[1], "title") if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the chapters one after the other."""
-        container = Container(content)
-        path, package = _package(container)
+        container = ZipContainer(content)
+        path, package = _read_package(container)
         builder = TextBuilder()
-        read: set[str] = set()
-        for number, name in enumerate(_spine(path, package), start=1):
+        members_read: set[str] = set()
+        for number, name in enumerate(_list_chapters(path, package), start=1):
             if number > MAX_CHAPTERS:
                 raise ResourceLimit(f"the book has more than {MAX_CHAPTERS} chapters, which is the limit")
-            if name in container and name not in read:
-                read.add(name)
-                content = container.read(name)
+            if name in container and name not in members_read:
+                members_read.add(name)
+                content = container.read_member(name)
                 builder.size_bytes = container.unzipped_bytes
                 add_chapter(builder, content, page=number)
-        fields: dict[str, Any] = {name: _field(package, element) for name, element in _FIELDS.items()}
+        fields: dict[str, Any] = {name: _read_field(package, element) for name, element in _FIELDS.items()}
         return builder.build(
-            title=_field(package, "title"), metadata=kept({name: value for name, value in fields.items() if value})
+            title=_read_field(package, "title"),
+            metadata=keep_valid_fields({name: value for name, value in fields.items() if value}),
         )
 
     def restore(self, text: str) -> ParsedDocument:
@@ -55,25 +56,25 @@ class EpubParser:
         return ParsedDocument(text=text)
 
 
-def _package(container: Container) -> tuple[str, etree._Element]:
+def _read_package(container: ZipContainer) -> tuple[str, etree._Element]:
     """Return the package document of a book and its path."""
     if _ENCRYPTION in container:
-        methods = container.tree(_ENCRYPTION).findall(".//{*}EncryptedData/{*}EncryptionMethod")
-        if any((each.get("Algorithm") or "").encode() not in _FONTS for each in methods):
+        methods = container.read_tree(_ENCRYPTION).findall(".//{*}EncryptedData/{*}EncryptionMethod")
+        if any((method.get("Algorithm") or "").encode() not in _FONTS for method in methods):
             raise UnreadableDocument("the book is encrypted (protected by DRM)")
-    root = container.tree(_CONTAINER).find(".//{*}rootfile")
+    root = container.read_tree(_CONTAINER).find(".//{*}rootfile")
     path = "" if root is None else root.get("full-path") or ""
-    return path, container.tree(path)
+    return path, container.read_tree(path)
 
 
-def _spine(path: str, package: etree._Element) -> Iterator[str]:
+def _list_chapters(path: str, package: etree._Element) -> Iterator[str]:
     """Yield the members of the chapters in reading order."""
-    items = {each.get("id"): unquote(each.get("href") or "") for each in package.iterfind(".//{*}manifest/{*}item")}
+    items = {item.get("id"): unquote(item.get("href") or "") for item in package.iterfind(".//{*}manifest/{*}item")}
     for reference in package.iterfind(".//{*}spine/{*}itemref"):
         target = items.get(reference.get("idref"))
         if target and reference.get("linear") != "no":
             yield posixpath.normpath(posixpath.join(posixpath.dirname(path), target.partition("#")[0]))
 
 
-def _field(package: etree._Element, name: str) -> str | None:
+def _read_field(package: etree._Element, name: str) -> str | None:
     return " ".join((package.findtext(f".//{{http://purl.org/dc/elements/1.1/}}{name}") or "").split())[:500] or None

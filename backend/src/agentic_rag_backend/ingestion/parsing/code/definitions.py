@@ -9,7 +9,7 @@ from typing import Literal
 
 import tree_sitter
 
-from agentic_rag_backend.ingestion.parsing.code.languages import FUNCTION_VALUES, LANGUAGES, Language, grammar
+from agentic_rag_backend.ingestion.parsing.code.grammars import FUNCTION_VALUES, LANGUAGES, Language, load_grammar
 
 MAX_BYTES = 2 * 1024 * 1024
 """Larger files have no definitions. They are generated, and a syntax tree takes about 200 bytes a byte."""
@@ -39,18 +39,18 @@ class Definition:
     end_char: int
 
 
-def definitions(text: str, language: str) -> tuple[Definition, ...]:
+def find_definitions(text: str, language: str) -> tuple[Definition, ...]:
     """Return the definitions of source code in the order of their starts; outer ones precede those within them.
 
     ``language`` is a key of `LANGUAGES`. Errors in the code are tolerated. The result is empty if the code is too large or too
     complicated for its syntax tree.
     """
     content = text.encode("utf-8", "replace")
-    known = LANGUAGES[language]
-    tree = tree_of(content, known)
+    node_kinds = LANGUAGES[language]
+    tree = tree_of(content, node_kinds)
     if tree is None:
         return ()
-    return tuple(in_characters(Walk(content, known).found(tree), content))
+    return tuple(in_characters(DefinitionWalk(content, node_kinds).find_all(tree), content))
 
 
 def tree_of(content: bytes, language: Language) -> tree_sitter.Tree | None:
@@ -59,31 +59,31 @@ def tree_of(content: bytes, language: Language) -> tree_sitter.Tree | None:
     """
     if len(content) > MAX_BYTES:
         return None
-    trees = (tree for name in language.grammars if (tree := _parsed(content, grammar(name))) is not None)
-    first = next(trees, None)
-    if first is None or not first.root_node.has_error:
-        return first
-    return next((tree for tree in trees if not tree.root_node.has_error), first)
+    trees = (tree for name in language.grammars if (tree := _parse_code(content, load_grammar(name))) is not None)
+    parsed_tree = next(trees, None)
+    if parsed_tree is None or not parsed_tree.root_node.has_error:
+        return parsed_tree
+    return next((tree for tree in trees if not tree.root_node.has_error), parsed_tree)
 
 
-def _parsed(content: bytes, language: tree_sitter.Language) -> tree_sitter.Tree | None:
+def _parse_code(content: bytes, language: tree_sitter.Language) -> tree_sitter.Tree | None:
     steps = 0
 
-    def exhausted(_offset: int, _has_error: bool) -> bool:
+    def has_exhausted_steps(_offset: int, _has_error: bool) -> bool:
         nonlocal steps
         steps += 1
         return steps > MAX_STEPS
 
-    def chunk(offset: int, _point: object) -> bytes:
+    def read_chunk(offset: int, _point: object) -> bytes:
         return content[offset : offset + _CHUNK_BYTES]
 
     try:
-        return tree_sitter.Parser(language).parse(chunk, progress_callback=exhausted)
+        return tree_sitter.Parser(language).parse(read_chunk, progress_callback=has_exhausted_steps)
     except ValueError:  # the callback ended it
         return None
 
 
-class Walk:
+class DefinitionWalk:
     """Finds definitions with a cursor. Offsets are bytes."""
 
     def __init__(self, content: bytes, language: Language) -> None:
@@ -93,73 +93,73 @@ class Walk:
         self._wrapper = (0, 0)
         self._last_end = 0
 
-    def found(self, tree: tree_sitter.Tree) -> Iterator[Definition]:
-        return (found for node in nodes_of(tree) if (found := self.step(node)) is not None)
+    def find_all(self, tree: tree_sitter.Tree) -> Iterator[Definition]:
+        return (definition for node in nodes_of(tree) if (definition := self.visit_node(node)) is not None)
 
-    def step(self, node: tree_sitter.Node) -> Definition | None:
+    def visit_node(self, node: tree_sitter.Node) -> Definition | None:
         """Return the definition that begins at ``node``, which follows the nodes of earlier steps."""
         kind = node.type
         if kind in self._language.remarks:
-            self._remark(node)
+            self._note_comment(node)
         elif kind in self._language.wrappers and node.start_byte >= self._wrapper[1]:
-            self._wrapper = (self._start(node), node.end_byte)
-        elif (found := self._definition(node, kind)) is not None:
-            self._last_end = found.start_char
-            return found
+            self._wrapper = (self._find_start(node), node.end_byte)
+        elif (definition := self._make_definition(node, kind)) is not None:
+            self._last_end = definition.start_char
+            return definition
         return None
 
-    def around(self, start: int) -> tuple[str, ...]:
+    def path_around(self, start: int) -> tuple[str, ...]:
         """Return the path of the definition around the byte ``start``, which no earlier step has passed. Empty: the file."""
-        return next((each.path for each in reversed(self._around) if start < each.end_char), ())
+        return next((definition.path for definition in reversed(self._around) if start < definition.end_char), ())
 
-    def _remark(self, node: tree_sitter.Node) -> None:
+    def _note_comment(self, node: tree_sitter.Node) -> None:
         start, end = self._above
-        if self._joined(end, node.start_byte):
+        if self._are_adjacent(end, node.start_byte):
             self._above = (start, node.end_byte)
         elif not self._content[self._content.rfind(b"\n", 0, node.start_byte) + 1 : node.start_byte].strip():
             self._above = (node.start_byte, node.end_byte)
 
-    def _definition(self, node: tree_sitter.Node, kind: str) -> Definition | None:
-        known = self._language
-        if kind in known.imports or (known.calls and self._imports(node, kind)):
+    def _make_definition(self, node: tree_sitter.Node, kind: str) -> Definition | None:
+        node_kinds = self._language
+        if kind in node_kinds.imports or (node_kinds.calls and self._is_import(node, kind)):
             return Definition(kind="import", path=(), start_char=self._line_start(node.start_byte), end_char=node.end_byte)
-        value = node.child_by_field_name(known.values[kind]) if kind in known.values else None
-        is_class = kind in known.classes and _has_members(node, kind)
-        if not (is_class or kind in known.functions or (value is not None and value.type in FUNCTION_VALUES)):
+        value = node.child_by_field_name(node_kinds.values[kind]) if kind in node_kinds.values else None
+        is_class = kind in node_kinds.classes and _has_members(node, kind)
+        if not (is_class or kind in node_kinds.functions or (value is not None and value.type in FUNCTION_VALUES)):
             return None
         while self._around and self._around[-1].end_char <= node.start_byte:
             self._last_end = max(self._last_end, self._around.pop().end_char)
         outer = self._around[-1].path if self._around else ()
-        found = Definition(
+        definition = Definition(
             kind="class" if is_class else "function",
-            path=(*outer, self._name(node)),
-            start_char=self._beginning(node),
+            path=(*outer, self._read_name(node)),
+            start_char=self._find_beginning(node),
             end_char=node.end_byte,
         )
-        self._around.append(found)
-        return found
+        self._around.append(definition)
+        return definition
 
-    def _imports(self, node: tree_sitter.Node, kind: str) -> bool:
+    def _is_import(self, node: tree_sitter.Node, kind: str) -> bool:
         if kind not in {"call", "command", "call_expression"}:
             return False
         called = node.child_by_field_name("method") or node.child_by_field_name("name") or node.child_by_field_name("function")
-        return called is not None and self._text(called) in self._language.calls
+        return called is not None and self._read_text(called) in self._language.calls
 
-    def _beginning(self, node: tree_sitter.Node) -> int:
+    def _find_beginning(self, node: tree_sitter.Node) -> int:
         start, end = self._wrapper
         if start < end and node.end_byte <= end:
             self._wrapper = (0, 0)
             return max(start, self._last_end)
-        return max(self._start(node), self._last_end)
+        return max(self._find_start(node), self._last_end)
 
-    def _start(self, node: tree_sitter.Node) -> int:
+    def _find_start(self, node: tree_sitter.Node) -> int:
         """Return where the comments directly above ``node`` begin, else its line, else itself."""
         start, end = self._above
-        if self._joined(end, node.start_byte):
+        if self._are_adjacent(end, node.start_byte):
             return self._line_start(start)
         return self._line_start(node.start_byte)
 
-    def _joined(self, end: int, start: int) -> bool:
+    def _are_adjacent(self, end: int, start: int) -> bool:
         """Return whether only white space without an empty line is between a comment's end and ``start``."""
         between = self._content[end:start] if 0 < end <= start < end + 1_000 else b"-"
         return not between.strip() and between.count(b"\n") <= 1
@@ -170,32 +170,32 @@ class Walk:
         before = self._content[line:start].decode("utf-8", "replace")
         return start if (not line and start > 1_000) or _OTHER_CODE.search(before) else line
 
-    def _name(self, node: tree_sitter.Node) -> str:
-        named = next((found for field in _NAME_FIELDS if (found := node.child_by_field_name(field)) is not None), None)
-        while named is not None and (inner := _inner(named)) is not None:
-            named = inner
+    def _read_name(self, node: tree_sitter.Node) -> str:
+        name_node = next((child for field in _NAME_FIELDS if (child := node.child_by_field_name(field)) is not None), None)
+        while name_node is not None and (inner := _find_inner_name(name_node)) is not None:
+            name_node = inner
         # A constructor without a name is called by its first words.
-        text = self._text(named) if named is not None else _BEFORE_NAME.split(self._text(node), maxsplit=1)[0]
+        text = self._read_text(name_node) if name_node is not None else _BEFORE_NAME.split(self._read_text(node), maxsplit=1)[0]
         name = " ".join(text.split())[:MAX_NAME_CHARACTERS] or node.type
-        receiver = self._receiver(node)
+        receiver = self._read_receiver(node)
         return f"{receiver}.{name}" if receiver else name
 
-    def _receiver(self, node: tree_sitter.Node) -> str | None:
-        found = node.child_by_field_name(self._language.receiver) if self._language.receiver else None
-        words = re.findall(r"\w+", self._text(found).partition("[")[0]) if found is not None else []
+    def _read_receiver(self, node: tree_sitter.Node) -> str | None:
+        receiver_node = node.child_by_field_name(self._language.receiver) if self._language.receiver else None
+        words = re.findall(r"\w+", self._read_text(receiver_node).partition("[")[0]) if receiver_node is not None else []
         return words[-1] if words else None
 
-    def _text(self, node: tree_sitter.Node) -> str:
+    def _read_text(self, node: tree_sitter.Node) -> str:
         return self._content[node.start_byte : min(node.end_byte, node.start_byte + 4 * MAX_NAME_CHARACTERS)].decode(
             "utf-8", "ignore"
         )
 
 
-def _inner(named: tree_sitter.Node) -> tree_sitter.Node | None:
+def _find_inner_name(name_node: tree_sitter.Node) -> tree_sitter.Node | None:
     """Return the node in which the name is: of ``*f(void)`` in C, ``f``; of ``G<T>`` in Rust, ``G``."""
-    if named.type == "parenthesized_declarator":
-        return named.named_child(0)
-    return named.child_by_field_name("type" if named.type == "generic_type" else "declarator")
+    if name_node.type == "parenthesized_declarator":
+        return name_node.named_child(0)
+    return name_node.child_by_field_name("type" if name_node.type == "generic_type" else "declarator")
 
 
 def _has_members(node: tree_sitter.Node, kind: str) -> bool:
@@ -224,21 +224,21 @@ def nodes_of(tree: tree_sitter.Tree) -> Iterator[tree_sitter.Node]:
                 return
 
 
-def in_characters(found: Iterator[Definition], content: bytes) -> Iterator[Definition]:
+def in_characters(definitions_in_bytes: Iterator[Definition], content: bytes) -> Iterator[Definition]:
     """Yield the definitions with offsets in characters instead of bytes."""
-    some = list(found)
+    definitions = list(definitions_in_bytes)
     if content.isascii():
-        yield from some
+        yield from definitions
         return
-    places = sorted({place for each in some for place in (each.start_char, each.end_char)})
+    places = sorted({offset for definition in definitions for offset in (definition.start_char, definition.end_char)})
     characters = dict(zip(places, character_offsets(places, content), strict=True))
-    for each in some:
-        yield replace(each, start_char=characters[each.start_char], end_char=characters[each.end_char])
+    for definition in definitions:
+        yield replace(definition, start_char=characters[definition.start_char], end_char=characters[definition.end_char])
 
 
 def character_offsets(places: Sequence[int], content: bytes) -> Iterator[int]:
-    counted, last = 0, 0
-    for place in places:
-        counted += len(content[last:place].decode("utf-8", "replace"))
-        last = place
-        yield counted
+    count, position = 0, 0
+    for offset in places:
+        count += len(content[position:offset].decode("utf-8", "replace"))
+        position = offset
+        yield count

@@ -29,43 +29,43 @@ def read_import(text: str, language: str) -> Import:
     """Return the import that a statement of ``language`` makes."""
     text = text[:MAX_CHARACTERS]
     if language == "python":
-        return _python(text)
-    quoted = [_file_stem(each) if each[:1] in "./" else each for each in _QUOTED.findall(text)]
+        return _read_python_import(text)
+    quoted = [_file_stem(path) if path[:1] in "./" else path for path in _QUOTED.findall(text)]
     if language in _SCRIPTS:
         module = quoted[-1:] if quoted else []
-        return Import(tuple(module), _script_names(text, _last(module[0])) if module else {})
+        return Import(tuple(module), _script_names(text, _last_part(module[0])) if module else {})
     if quoted:
-        return Import(tuple(quoted), {_last(each): (_last(each),) for each in quoted} if language == "go" else {})
-    return _dotted(text)
+        return Import(tuple(quoted), {_last_part(path): (_last_part(path),) for path in quoted} if language == "go" else {})
+    return _read_dotted_import(text)
 
 
-def _python(text: str) -> Import:
+def _read_python_import(text: str) -> Import:
     names: dict[str, tuple[str, ...]] = {}
     text = " ".join(word for line in text.split("\n") for word in line.split("#", 1)[0].split())
     if not text.startswith("from"):
         modules = []
-        for each in text.removeprefix("import").split(","):
-            named = each.split()
-            if named:
-                modules.append(named[0])
-                path = tuple(named[0].split("."))
-                renamed = len(named) > 1  # import a.b as c
-                names[named[-1] if renamed else path[0]] = path[-1:] if renamed else path[:1]
+        for part in text.removeprefix("import").split(","):
+            name_words = part.split()
+            if name_words:
+                modules.append(name_words[0])
+                path = tuple(name_words[0].split("."))
+                renamed = len(name_words) > 1  # import a.b as c
+                names[name_words[-1] if renamed else path[0]] = path[-1:] if renamed else path[:1]
         return Import(tuple(modules), names)
-    before, _, listed = text.removeprefix("from").partition(" import ")
+    before, _, names_text = text.removeprefix("from").partition(" import ")
     module = before.strip().lstrip(".").strip()
-    for each in listed.strip("() ").split(","):
-        named = each.split()
-        if named and named[0].isidentifier():
-            names[named[-1]] = (*module.split(".")[-1:], named[0]) if module else (named[0],)
+    for part in names_text.strip("() ").split(","):
+        name_words = part.split()
+        if name_words and name_words[0].isidentifier():
+            names[name_words[-1]] = (*module.split(".")[-1:], name_words[0]) if module else (name_words[0],)
     return Import((module,) if module else tuple(path[0] for path in names.values()), names)  # from . import a
 
 
 def _script_names(text: str, module: str) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
-    listed = _LIST.search(text)
-    for each in listed[1].split(",") if listed else ():
-        words = _WORD.findall(each)
+    list_match = _LIST.search(text)
+    for part in list_match[1].split(",") if list_match else ():
+        words = _WORD.findall(part)
         if words:
             names[words[-1]] = (module, words[0])
     before = text.split("from", 1)[0].split("{", 1)[0]
@@ -75,24 +75,26 @@ def _script_names(text: str, module: str) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _dotted(text: str) -> Import:
-    paths = [each for each in _DOTTED.findall(_LIST.sub("", text)) if each not in _KEYWORDS]
+def _read_dotted_import(text: str) -> Import:
+    paths = [path for path in _DOTTED.findall(_LIST.sub("", text)) if path not in _KEYWORDS]
     if not paths:
         return Import()
-    whole = tuple(_SEPARATOR.split(paths[0]))
-    listed = _LIST.search(text)
+    module_path = tuple(_SEPARATOR.split(paths[0]))
+    list_match = _LIST.search(text)
     names: dict[str, tuple[str, ...]] = {}
-    for each in listed[1].split(",") if listed else ():
-        words = _WORD.findall(each)
+    for part in list_match[1].split(",") if list_match else ():
+        words = _WORD.findall(part)
         if words:
-            names[words[-1]] = (whole[-1], words[0])
-    if not listed:
+            names[words[-1]] = (module_path[-1], words[0])
+    if not list_match:
         # The last part is a class, or a function of the module before it.
-        names[paths[-1] if len(paths) > 1 else whole[-1]] = whole[-1:] if whole[-1][:1].isupper() else whole[-2:]
+        names[paths[-1] if len(paths) > 1 else module_path[-1]] = (
+            module_path[-1:] if module_path[-1][:1].isupper() else module_path[-2:]
+        )
     return Import((paths[0],), names)
 
 
-def _last(module: str) -> str:
+def _last_part(module: str) -> str:
     return _SEPARATOR.split(module)[-1] or module
 
 

@@ -30,9 +30,9 @@ def charset_within(media_type: str, content: bytes) -> str | None:
     if pattern is None:
         return None
     head = content[:DECLARED_WITHIN]
-    found = pattern.match(head) if media_type == PYTHON else pattern.search(head)
-    if found is None:
+    match = pattern.match(head) if media_type == PYTHON else pattern.search(head)
+    if match is None:
         return None
-    name = found[1].decode("ascii", errors="replace")
+    name = match[1].decode("ascii", errors="replace")
     # The declaration was read as ASCII, so the file has no wide characters. The WHATWG Encoding Standard reads UTF-8.
     return UTF8 if name.lower().startswith(_WIDE) else name

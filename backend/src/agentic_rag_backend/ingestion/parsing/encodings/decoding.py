@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.encodings.detection import detected
-from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, UTF8, Encoding, encoding_named
+from agentic_rag_backend.ingestion.parsing.encodings.detection import detect_encoding
+from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, UTF8, Encoding, find_encoding
 
 MAX_CONTROL_SHARE = 0.1
 """Largest share of control characters in a text. Prose has none."""
@@ -53,7 +53,7 @@ class _Unfit(Exception):
     """The bytes are no text in this encoding; the message is the reason."""
 
 
-def decode(content: bytes, declared: Sequence[Declaration] = (), *, partial: bool = False) -> Decoded:
+def decode_text(content: bytes, declared: Sequence[Declaration] = (), *, partial: bool = False) -> Decoded:
     """Return the text of ``content``, or of the beginning of a file if ``partial``.
 
     A byte order mark is believed before every declaration, and an earlier declaration before a later one. A declaration that does
@@ -62,67 +62,67 @@ def decode(content: bytes, declared: Sequence[Declaration] = (), *, partial: boo
     Raises:
         UnreadableDocument: the bytes are no text in any encoding, or hold nothing to read.
     """
-    mark, marked = next(((mark, each) for mark, each in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", None))
+    mark, marked = next(((mark, encoding) for mark, encoding in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", None))
     if marked is not None:
-        return _lenient(content[len(mark) :], marked, (), partial=partial)
+        return _decode_leniently(content[len(mark) :], marked, (), partial=partial)
     warnings: list[str] = []
-    for each in declared:
-        encoding = encoding_named(each.charset)
+    for declaration in declared:
+        encoding = find_encoding(declaration.charset)
         if encoding is None:
-            warnings.append(f"{each.by} declares the charset {each.charset[:40]!r}, which is not known")
+            warnings.append(f"{declaration.by} declares the charset {declaration.charset[:40]!r}, which is not known")
             continue
         try:
-            text = _strict(content, encoding, partial=partial)
+            text = _decode_strictly(content, encoding, partial=partial)
         except _Unfit as problem:
-            warnings.append(f"the text is not {encoding.name}, as {each.by} declares: {problem}")
+            warnings.append(f"the text is not {encoding.name}, as {declaration.by} declares: {problem}")
         else:
-            return Decoded(_readable(text), encoding.name, tuple(warnings))
+            return Decoded(_clean_text(text), encoding.name, tuple(warnings))
     try:
-        return Decoded(_readable(_strict(content, ENCODINGS[UTF8], partial=partial)), UTF8, tuple(warnings))
+        return Decoded(_clean_text(_decode_strictly(content, ENCODINGS[UTF8], partial=partial)), UTF8, tuple(warnings))
     except _Unfit as problem:
-        found = detected(content)
-        if found is None:
+        detected_encoding = detect_encoding(content)
+        if detected_encoding is None:
             raise UnreadableDocument(f"the file is not text: it is not {UTF8} ({problem}), and no other encoding fits") from None
-    if found.name != UTF8:
-        warnings.append(f"the text is read as {found.name}, which was detected")
-    return _lenient(content, found, warnings, partial=partial)
+    if detected_encoding.name != UTF8:
+        warnings.append(f"the text is read as {detected_encoding.name}, which was detected")
+    return _decode_leniently(content, detected_encoding, warnings, partial=partial)
 
 
-def _lenient(content: bytes, encoding: Encoding, warnings: Sequence[str], *, partial: bool) -> Decoded:
+def _decode_leniently(content: bytes, encoding: Encoding, warnings: Sequence[str], *, partial: bool) -> Decoded:
     """Decode, replacing invalid bytes, with a warning."""
     try:
-        text, replaced = _decoded(content, encoding, "strict", partial=partial), 0
+        text, replaced = _decode_bytes(content, encoding, "strict", partial=partial), 0
     except UnicodeDecodeError as error:
-        text = _decoded(content, encoding, "replace", partial=partial)
+        text = _decode_bytes(content, encoding, "replace", partial=partial)
         replaced = text.count(REPLACEMENT)
-        first = f"the first one is 0x{content[error.start]:02x} at offset {error.start}"
+        first_error = f"the first one is 0x{content[error.start]:02x} at offset {error.start}"
         if replaced > MAX_REPLACED_SHARE * len(text):
             raise UnreadableDocument(
                 f"the file is not text: {replaced} of its {len(text)} characters are not valid {encoding.name} "
-                f"(limit {MAX_REPLACED_SHARE:.0%}); {first}"
+                f"(limit {MAX_REPLACED_SHARE:.0%}); {first_error}"
             ) from None
         count = f"{replaced} characters are" if replaced > 1 else "one character is"
-        warnings = (*warnings, f"{count} not valid {encoding.name} and became U+FFFD; {first}")
-    if problem := _controls(text):
+        warnings = (*warnings, f"{count} not valid {encoding.name} and became U+FFFD; {first_error}")
+    if problem := _find_control_problem(text):
         raise UnreadableDocument(f"the file is not text: {problem}")
-    return Decoded(_readable(text), encoding.name, tuple(warnings))
+    return Decoded(_clean_text(text), encoding.name, tuple(warnings))
 
 
-def _strict(content: bytes, encoding: Encoding, *, partial: bool) -> str:
+def _decode_strictly(content: bytes, encoding: Encoding, *, partial: bool) -> str:
     try:
-        text = _decoded(content, encoding, "strict", partial=partial)
+        text = _decode_bytes(content, encoding, "strict", partial=partial)
     except UnicodeDecodeError as error:
         raise _Unfit(f"byte 0x{content[error.start]:02x} at offset {error.start}") from None
-    if problem := _controls(text):
+    if problem := _find_control_problem(text):
         raise _Unfit(problem)
     return text
 
 
-def _decoded(content: bytes, encoding: Encoding, errors: str, *, partial: bool) -> str:
+def _decode_bytes(content: bytes, encoding: Encoding, errors: str, *, partial: bool) -> str:
     return codecs.getincrementaldecoder(encoding.codec)(errors).decode(content, final=not partial)
 
 
-def _controls(text: str) -> str | None:
+def _find_control_problem(text: str) -> str | None:
     """Return the problem of a text with many control characters in its beginning."""
     sample = text[:_SAMPLE_CHARACTERS]
     controls = len(_CONTROL.findall(sample))
@@ -131,7 +131,7 @@ def _controls(text: str) -> str | None:
     return f"{controls} of its first {len(sample)} characters are control characters (limit {MAX_CONTROL_SHARE:.0%})"
 
 
-def _readable(text: str) -> str:
+def _clean_text(text: str) -> str:
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if not _VISIBLE.search(text):
         raise UnreadableDocument("the document contains no text")

@@ -22,21 +22,21 @@ _UNIT_BYTES = 4
 """The widest character of UTF-16 and UTF-32: a sample begins at a multiple of it."""
 
 
-def detected(content: bytes) -> Encoding | None:
+def detect_encoding(content: bytes) -> Encoding | None:
     """Return the encoding that ``content``, which is not valid UTF-8, probably has. None for bytes that are no text."""
-    sample = _sample(content)
+    sample = _take_sample(content)
     valid, invalid = _utf8_characters(sample)
     if valid and valid >= invalid:
         return ENCODINGS[UTF8]  # the invalid bytes are damage, or come from another file
-    found = _by_statistics(sample)
-    few = len(_NOT_ASCII.findall(sample)) < LEAST_LETTERS and _ADJACENT.search(sample) is None
-    return _DEFAULT if found is not None and few and b"\x00" not in sample else found
+    encoding = _by_statistics(sample)
+    has_few_letters = len(_NOT_ASCII.findall(sample)) < LEAST_LETTERS and _ADJACENT.search(sample) is None
+    return _DEFAULT if encoding is not None and has_few_letters and b"\x00" not in sample else encoding
 
 
-def _sample(content: bytes) -> bytes:
+def _take_sample(content: bytes) -> bytes:
     """Return a part of the content around its first byte that is not ASCII, or its beginning if there is none."""
-    first = _NOT_ASCII.search(content)
-    start = max(0, first.start() - _BEFORE) if first is not None else 0
+    match = _NOT_ASCII.search(content)
+    start = max(0, match.start() - _BEFORE) if match is not None else 0
     start -= start % _UNIT_BYTES
     return content[start : start + SAMPLE_BYTES]
 
@@ -54,7 +54,7 @@ def _by_statistics(sample: bytes) -> Encoding | None:
     # One of these bytes makes chardet take the text for a binary file.
     if len(sample) - len(plain := sample.translate(None, _CONTROLS)) <= STRAY_SHARE * len(sample):
         sample = plain
-    candidates = {each.codec: each for each in ENCODINGS.values() if each.detected}
+    candidates = {encoding.codec: encoding for encoding in ENCODINGS.values() if encoding.detected}
     name = chardet.detect(sample, include_encodings=candidates, compat_names=False)["encoding"]
     if name is None or (name.startswith("utf-16") and not _is_wide(sample)):
         return None
@@ -63,5 +63,5 @@ def _by_statistics(sample: bytes) -> Encoding | None:
 
 def _is_wide(sample: bytes) -> bool:
     """Return whether the characters take two bytes: those of ASCII among them have a zero, always on the same side."""
-    first, second = sample[::2].count(0), sample[1::2].count(0)
-    return min(first, second) == 0 and max(first, second) >= LEAST_LETTERS
+    even_zeros, odd_zeros = sample[::2].count(0), sample[1::2].count(0)
+    return min(even_zeros, odd_zeros) == 0 and max(even_zeros, odd_zeros) >= LEAST_LETTERS

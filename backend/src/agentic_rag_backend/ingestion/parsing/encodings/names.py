@@ -45,8 +45,8 @@ _ENCODINGS = (
     Encoding("big5", "big5hkscs", detected=True),
     Encoding("euc-kr", "cp949", detected=True),
 )
-ENCODINGS: Mapping[str, Encoding] = {each.name: each for each in _ENCODINGS}
-_BY_CODEC: Mapping[str, Encoding] = {codecs.lookup(each.codec).name: each for each in _ENCODINGS}
+ENCODINGS: Mapping[str, Encoding] = {encoding.name: encoding for encoding in _ENCODINGS}
+_BY_CODEC: Mapping[str, Encoding] = {codecs.lookup(encoding.codec).name: encoding for encoding in _ENCODINGS}
 _LARGER: Mapping[str, str] = {
     "ascii": "windows-1252",
     "iso8859-1": "windows-1252",
@@ -65,7 +65,7 @@ _LARGER: Mapping[str, str] = {
 """Python's codecs that the standard reads as a larger encoding, which contains them."""
 
 
-def encoding_named(label: str) -> Encoding | None:
+def find_encoding(label: str) -> Encoding | None:
     """Return the encoding that a declaration names. None if the name is not known, or is no encoding of documents.
 
     Python also knows codecs, such as ``punycode``, that take quadratic time. They are not in the table.

@@ -66,23 +66,23 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
     """
     check_elements(text)
     page = LexborHTMLParser(text)
-    _drop(page)
+    _drop_surroundings(page)
     if page.body is not None:
         writer = _Writer(builder, base_level)
-        writer.write(page.body, 0)
+        writer.write_children(page.body, 0)
         writer.end_block()
     return page
 
 
-def _drop(page: LexborHTMLParser) -> None:
+def _drop_surroundings(page: LexborHTMLParser) -> None:
     """Remove what is not seen, and what surrounds the content unless that is most of the text."""
     for node in page.css(_UNSEEN):
         node.decompose()
     if page.body is None:
         return
     chrome = page.css(_CHROME)
-    whole = len(page.body.text(deep=True))
-    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * whole:
+    full_length = len(page.body.text(deep=True))
+    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * full_length:
         for node in chrome:
             node.decompose()
 
@@ -102,13 +102,13 @@ class _Writer:
         if not text.strip():
             return
         if self._items is None:
-            self._builder.paragraph(text)
+            self._builder.add_paragraph(text)
         elif text.strip() == "-":  # the item's text is in a block of its own
             self._inline.append("- ")
         else:
             self._items.append(text.strip())
 
-    def write(self, node: LexborNode, depth: int) -> None:
+    def write_children(self, node: LexborNode, depth: int) -> None:
         """Write the children of ``node``."""
         if depth > MAX_DEPTH:
             raise UnreadableDocument(f"the elements of the HTML are nested more than {MAX_DEPTH} deep")
@@ -128,40 +128,44 @@ class _Writer:
             self._write_block(node, tag, depth)
             self.end_block()
         else:
-            self.write(node, depth + 1)
+            self.write_children(node, depth + 1)
 
     def _write_block(self, node: LexborNode, tag: str, depth: int) -> None:
         if tag in _HEADINGS:
-            self._builder.heading(self._base_level + _HEADINGS[tag], _plain(node))
+            self._builder.add_heading(self._base_level + _HEADINGS[tag], _plain_text(node))
         elif tag == "pre":
-            self._builder.paragraph(node.text(deep=True))
-        elif tag == "table" and (rows := _rows(node)):
-            self._builder.table([cells for cells, _ in rows], header=rows[0][1])
+            self._builder.add_paragraph(node.text(deep=True))
+        elif tag == "table" and (rows := _read_rows(node)):
+            self._builder.add_table([cells for cells, _ in rows], header=rows[0][1])
         elif tag in {"ul", "ol"} and self._items is None:
-            self._list(node, depth)
+            self._write_list(node, depth)
         elif tag == "li" and self._items is not None:
             self._inline[:] = ["- "]
-            self.write(node, depth + 1)
+            self.write_children(node, depth + 1)
         else:
-            self.write(node, depth + 1)
+            self.write_children(node, depth + 1)
 
-    def _list(self, node: LexborNode, depth: int) -> None:
+    def _write_list(self, node: LexborNode, depth: int) -> None:
         self._items = []
-        self.write(node, depth + 1)
+        self.write_children(node, depth + 1)
         self.end_block()
         self._inline.clear()
         items, self._items = self._items, None
-        self._builder.lines([(item, {}) for item in items])
+        self._builder.add_lines([(item, {}) for item in items])
 
 
-def _rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
+def _read_rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
     """Return the rows of a table, each with whether it is a header. A table for layout, of one column, has none."""
     rows = [row for row in table.css("tr") if _table_of(row) == table.mem_id]
     cells = [[cell for cell in row.iter() if cell.tag in {"td", "th"}] for row in rows]
     width = max(map(len, cells), default=0)
     if width < 2:
         return ()
-    return [(list(_texts(own, width)), row.css_first("th") is not None) for row, own in zip(rows, cells, strict=True) if own]
+    return [
+        (list(_repeat_texts(row_cells, width)), row.css_first("th") is not None)
+        for row, row_cells in zip(rows, cells, strict=True)
+        if row_cells
+    ]
 
 
 def _table_of(node: LexborNode) -> int | None:
@@ -171,16 +175,16 @@ def _table_of(node: LexborNode) -> int | None:
     return above.mem_id if above is not None else None
 
 
-def _texts(cells: Sequence[LexborNode], width: int) -> Iterator[str]:
+def _repeat_texts(cells: Sequence[LexborNode], width: int) -> Iterator[str]:
     """Yield the texts of a row's cells, each in every column that it spans, of ``width`` columns that have cells of their own."""
     spare = width - len(cells)
     for cell in cells:
         span = cell.attributes.get("colspan") or "1"
-        more = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
-        spare -= more
-        text = _plain(cell)
-        yield from [text] * (1 + more)
+        extra_columns = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
+        spare -= extra_columns
+        text = _plain_text(cell)
+        yield from [text] * (1 + extra_columns)
 
 
-def _plain(node: LexborNode) -> str:
+def _plain_text(node: LexborNode) -> str:
     return " ".join(node.text(deep=True, separator=" ").split())

@@ -13,8 +13,8 @@ from io import BytesIO
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.media_types import EML
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 
 MAX_PARTS = 1_000
@@ -54,7 +54,7 @@ class PartBudget:
 
     left: int
 
-    def take(self) -> None:
+    def take_part(self) -> None:
         """Count a part.
 
         Raises:
@@ -76,9 +76,9 @@ def open_message(content: bytes) -> EmailMessage:
         message = email.message_from_bytes(content, policy=_READ)
     except RecursionError:
         raise _too_deep() from None
-    if _deeper(message, MAX_PART_DEPTH):
+    if _is_deeper(message, MAX_PART_DEPTH):
         raise _too_deep()
-    if not headers(message):
+    if not read_headers(message):
         raise UnreadableDocument(f"the file is not a message: it has none of the headers {', '.join(_HEADERS)}")
     return message
 
@@ -87,46 +87,46 @@ def _too_deep() -> ResourceLimit:
     return ResourceLimit(f"the parts of the message are nested more than {MAX_PART_DEPTH} deep, which is the limit")
 
 
-def _deeper(message: EmailMessage, levels: int) -> bool:
+def _is_deeper(message: EmailMessage, levels: int) -> bool:
     """Return whether parts are nested in more than ``levels`` levels."""
     layer: list[Any] = [message]
     for _ in range(levels + 1):
-        layer = [part for each in layer if each.is_multipart() for part in each.get_payload()]
+        layer = [part for container in layer if container.is_multipart() for part in container.get_payload()]
         if not layer:
             return False
     return True
 
 
-def headers(message: EmailMessage) -> dict[str, str]:
+def read_headers(message: EmailMessage) -> dict[str, str]:
     """Return the headers that say something. The library fails on some malformed values; these are left out."""
-    found = {}
-    written = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
+    fields = {}
+    raw_headers = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
     for name in _HEADERS:
-        first = written.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
+        text = raw_headers.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
         try:
-            value = storable(" ".join(str(message.policy.header_fetch_parse(name, first)).split()))
+            value = make_storable(" ".join(str(message.policy.header_fetch_parse(name, text)).split()))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
         if value:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields
 
 
-def subject(message: EmailMessage) -> str | None:
+def read_subject(message: EmailMessage) -> str | None:
     """Return the subject of a message."""
-    return headers(message).get("Subject")
+    return read_headers(message).get("Subject")
 
 
-def parts(message: EmailMessage, budget: PartBudget) -> Iterator[MIMEPart]:
+def list_parts(message: EmailMessage, budget: PartBudget) -> Iterator[MIMEPart]:
     """Yield the parts that hold no others, and attached messages, in their order."""
     waiting: list[MIMEPart] = [message]
     while waiting:
         part = waiting.pop()
-        budget.take()
+        budget.take_part()
         if part is not message and part.get_content_type() == EML:
             yield part
         elif part.is_multipart():
-            waiting += [cast(MIMEPart, each) for each in reversed(cast(list[Any], part.get_payload()))]
+            waiting += [cast(MIMEPart, child) for child in reversed(cast(list[Any], part.get_payload()))]
         else:
             yield part
 
@@ -136,7 +136,7 @@ def is_body(part: MIMEPart, kind: str) -> bool:
     return part.get_content_type() == f"text/{kind}" and not part.is_attachment() and not part.get_filename()
 
 
-def is_attached(part: MIMEPart) -> bool:
+def is_attachment_part(part: MIMEPart) -> bool:
     """Return whether a part is an attachment.
 
     Further texts without a name are the same text in another form, or signatures of lists.
@@ -166,11 +166,11 @@ def file_of(part: MIMEPart) -> bytes:
     if inner is None:
         return content_of(part)
     try:
-        if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not headers(inner):
+        if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not read_headers(inner):
             return base64.b64decode(str(inner.get_payload()))  # the library reads the encoded text as a message
-        written = BytesIO()
-        BytesGenerator(written, mangle_from_=False, policy=_AS_RECEIVED).flatten(inner)
-        return written.getvalue()
+        buffer = BytesIO()
+        BytesGenerator(buffer, mangle_from_=False, policy=_AS_RECEIVED).flatten(inner)
+        return buffer.getvalue()
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return b""
 
@@ -186,7 +186,7 @@ def charset_of(part: MIMEPart) -> str | None:
 def name_of(part: MIMEPart) -> str:
     """Return the name of an attachment without folders: the sender chose it."""
     try:
-        given = part.get_filename() or ""
+        name = part.get_filename() or ""
     except (ValueError, LookupError, TypeError, AttributeError):
-        given = ""
-    return storable(" ".join(PurePath(given.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS]) or "without a name"
+        name = ""
+    return make_storable(" ".join(PurePath(name.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS]) or "without a name"

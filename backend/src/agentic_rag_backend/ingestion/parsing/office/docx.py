@@ -13,7 +13,7 @@ from lxml import etree
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.docx_tables import rows_of
 from agentic_rag_backend.ingestion.parsing.office.docx_text import (
@@ -23,11 +23,11 @@ from agentic_rag_backend.ingestion.parsing.office.docx_text import (
     W,
     note_mark,
     outline_level,
+    read_value,
     styles_of,
     text_of,
-    value,
 )
-from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
 _MAIN = "word/document.xml"
 _NOTES = ("footnote", "endnote")
@@ -36,19 +36,19 @@ _NOTES = ("footnote", "endnote")
 class DocxParser:
     """Parser of Word documents. Deletions, hidden text, comments, headers and footers are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.checked(head, _MAIN, whole=whole)
+        return package.check_package(head, _MAIN, is_whole=is_whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
-        container = Container(content)
-        package.require(container, _MAIN)
+        container = ZipContainer(content)
+        package.require_main_part(container, _MAIN)
         title, metadata = package.core_properties(container)
-        with package.damage_is_reported("Word document"):
-            copy = package.copied(container)
+        with package.report_damage("Word document"):
+            copy = package.copy_package(container)
             reader = _Reader(docx.Document(io.BytesIO(copy)), len(copy))
-            reader.read()
+            reader.read_body()
         return reader.builder.build(title=title or reader.title, metadata=metadata)
 
     def restore(self, text: str) -> ParsedDocument:
@@ -61,88 +61,88 @@ class _Reader:
         self.builder = TextBuilder(size_bytes)
         self.title: str | None = None
         self._body = document.element.body
-        parts = {local_name(root): root for root in map(_root, _parts(document)) if root is not None}
+        parts = {local_name(root): root for root in map(_read_root, _list_parts(document)) if root is not None}
         self._styles = styles_of(parts.get("styles"))
         self._numbering = Numbering(parts.get("numbering"))
-        self._notes = dict(_notes(parts))
+        self._notes = dict(_read_notes(parts))
         self._items: list[str] = []
 
-    def read(self) -> None:
+    def read_body(self) -> None:
         """Add everything in the body."""
         if self._body is None:
             raise UnreadableDocument("the Word document is damaged: it has no body")
-        self._blocks(self._body)
+        self._read_blocks(self._body)
         self._end_list()
 
-    def _blocks(self, root: etree._Element) -> None:
+    def _read_blocks(self, root: etree._Element) -> None:
         # Tables within cells follow the table, and text boxes their paragraph.
         waiting = [root]
         while waiting:
-            for block in walk(waiting.pop(), without=LEFT_OUT, whole={"p", "tbl"}):
+            for block in walk_elements(waiting.pop(), without=LEFT_OUT, leaf_names={"p", "tbl"}):
                 name = local_name(block)
                 if name == "p":
-                    self._paragraph(block)
+                    self._add_paragraph(block)
                 elif name == "tbl":
-                    self._table(block)
+                    self._add_table(block)
 
-    def _paragraph(self, paragraph: etree._Element) -> None:
+    def _add_paragraph(self, paragraph: etree._Element) -> None:
         text = text_of(paragraph).strip()
-        style = self._styles.get(value(paragraph, "pPr/pStyle") or "")
+        style = self._styles.get(read_value(paragraph, "pPr/pStyle") or "")
         level = outline_level(paragraph) or (style.level if style else None)
-        mark = self._mark(paragraph)
+        mark = self._make_mark(paragraph)
         if text and level is None and mark:
             self._items.append(mark + text)
         elif text:
             self._end_list()
             if level is None:
-                self.builder.paragraph(text)
+                self.builder.add_paragraph(text)
             else:
                 self.title = self.title or (" ".join(text.split()) if level == 0 else None)
-                self.builder.heading(max(level, 1), text)
-        self._add_attached(paragraph)
+                self.builder.add_heading(max(level, 1), text)
+        self._add_notes(paragraph)
 
-    def _add_attached(self, paragraph: etree._Element) -> None:
+    def _add_notes(self, paragraph: etree._Element) -> None:
         """Add the text boxes of a paragraph, and the notes that it refers to."""
-        for element in walk(paragraph, without=LEFT_OUT, whole=BOXES):
+        for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=BOXES):
             name = local_name(element)
             if name in BOXES:
                 self._end_list()
-                self.builder.paragraph("\n".join(text_of(each) for each in element.iter(W + "p")))
+                self.builder.add_paragraph("\n".join(text_of(paragraph) for paragraph in element.iter(W + "p")))
             elif name in {"footnoteReference", "endnoteReference"}:
                 mark = note_mark(name, element.get(W + "id"))
                 if note := self._notes.get(mark):
                     self._end_list()
-                    self.builder.paragraph(f"[{mark}] {note}")
+                    self.builder.add_paragraph(f"[{mark}] {note}")
 
-    def _mark(self, paragraph: etree._Element) -> str:
-        style = self._styles.get(value(paragraph, "pPr/pStyle") or "")
-        number_id = value(paragraph, "pPr/numPr/numId") or (style.number_id if style else None)
-        level = value(paragraph, "pPr/numPr/ilvl") or (style.list_level if style else None) or "0"
-        return self._numbering.mark(number_id, level) if number_id and level.isdecimal() else ""
+    def _make_mark(self, paragraph: etree._Element) -> str:
+        style = self._styles.get(read_value(paragraph, "pPr/pStyle") or "")
+        number_id = read_value(paragraph, "pPr/numPr/numId") or (style.number_id if style else None)
+        level = read_value(paragraph, "pPr/numPr/ilvl") or (style.list_level if style else None) or "0"
+        return self._numbering.make_mark(number_id, level) if number_id and level.isdecimal() else ""
 
     def _end_list(self) -> None:
         if self._items:
-            self.builder.lines([(item, {}) for item in self._items])
+            self.builder.add_lines([(item, {}) for item in self._items])
             self._items = []
 
-    def _table(self, table: etree._Element) -> None:
+    def _add_table(self, table: etree._Element) -> None:
         """Add a table and the tables within its cells. A table of one cell is a frame around its content."""
         self._end_list()
         pending = [table]
         while pending:
             rows, nested = rows_of(pending.pop())
             if len(rows) == 1 and len(rows[0]) == 1:
-                self.builder.paragraph(rows[0][0])
+                self.builder.add_paragraph(rows[0][0])
             else:
-                self.builder.table(rows)
+                self.builder.add_table(rows)
             pending.extend(reversed(nested))
 
 
-def _parts(document: Document) -> Iterator[Part]:
+def _list_parts(document: Document) -> Iterator[Part]:
     yield from (relationship.target_part for relationship in document.part.rels.values() if not relationship.is_external)
 
 
-def _root(part: Part) -> etree._Element | None:
+def _read_root(part: Part) -> etree._Element | None:
     """Return the root element of a part; None if it is not XML that can be read. A damaged side part loses only itself."""
     if hasattr(part, "element"):
         return part.element
@@ -152,9 +152,12 @@ def _root(part: Part) -> etree._Element | None:
         return None
 
 
-def _notes(parts: dict[str, etree._Element]) -> Iterator[tuple[str, str]]:
+def _read_notes(parts: dict[str, etree._Element]) -> Iterator[tuple[str, str]]:
     """Yield the mark and the text of each note. Notes with a type are separators."""
     for kind in _NOTES:
         for note in parts.get(f"{kind}s", ()):
             if note.get(W + "type") in {None, "normal"}:
-                yield note_mark(kind, note.get(W + "id")), " ".join(text_of(each).strip() for each in note.iter(W + "p")).strip()
+                yield (
+                    note_mark(kind, note.get(W + "id")),
+                    " ".join(text_of(paragraph).strip() for paragraph in note.iter(W + "p")).strip(),
+                )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEFT_OUT = frozenset({"del", "moveFrom", "Fallback", "pPr", "rt", "sdtPr", "instrText", "object"})
@@ -22,16 +22,16 @@ _MAX_LEVEL = 9
 _MAX_BASED_ON = 20
 
 
-def value(element: etree._Element | None, path: str) -> str | None:
+def read_value(element: etree._Element | None, path: str) -> str | None:
     """Return the attribute ``val`` of a descendant; None if there is none."""
-    found = None if element is None else element.find("/".join(W + name for name in path.split("/")))
-    return None if found is None else found.get(W + "val")
+    descendant = None if element is None else element.find("/".join(W + name for name in path.split("/")))
+    return None if descendant is None else descendant.get(W + "val")
 
 
 def text_of(paragraph: etree._Element) -> str:
     """Return the text of a paragraph without its text boxes. A reference to a note is its number in brackets."""
     parts: list[str] = []
-    for element in walk(paragraph, without=LEFT_OUT, whole=BOXES):
+    for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=BOXES):
         name = local_name(element)
         if name == "t":
             parts.append("" if _is_hidden(element) else element.text or "")
@@ -65,11 +65,11 @@ class Style:
 
 def styles_of(root: etree._Element | None) -> dict[str, Style]:
     """Return the paragraph styles by id. A style takes what it does not say from the style that it is based on."""
-    elements = {} if root is None else {each.get(W + "styleId"): each for each in root.iter(W + "style")}
-    return {name: _resolved(name, elements) for name in elements if name}
+    elements = {} if root is None else {style.get(W + "styleId"): style for style in root.iter(W + "style")}
+    return {name: _resolve_style(name, elements) for name in elements if name}
 
 
-def _resolved(name: str, elements: Mapping[str | None, etree._Element]) -> Style:
+def _resolve_style(name: str, elements: Mapping[str | None, etree._Element]) -> Style:
     level: int | None = None
     number_id = list_level = None
     current: str | None = name
@@ -78,23 +78,23 @@ def _resolved(name: str, elements: Mapping[str | None, etree._Element]) -> Style
         if element is None:
             break
         level = level if level is not None else _level_of_style(element)
-        number_id = number_id or value(element, "pPr/numPr/numId")
-        list_level = list_level or value(element, "pPr/numPr/ilvl")
-        current = value(element, "basedOn")
+        number_id = number_id or read_value(element, "pPr/numPr/numId")
+        list_level = list_level or read_value(element, "pPr/numPr/ilvl")
+        current = read_value(element, "basedOn")
     return Style(level, number_id, list_level)
 
 
 def _level_of_style(element: etree._Element) -> int | None:
-    named = value(element, "name") or ""
-    if named.lower() == "title":
+    style_name = read_value(element, "name") or ""
+    if style_name.lower() == "title":
         return 0
-    heading = _HEADING.match(named)
+    heading = _HEADING.match(style_name)
     return int(heading[1]) if heading else outline_level(element)
 
 
 def outline_level(element: etree._Element) -> int | None:
     """Return the outline level of a style or paragraph, from 1. None if it is body text."""
-    level = value(element, "pPr/outlineLvl") or ""
+    level = read_value(element, "pPr/outlineLvl") or ""
     return int(level) + 1 if level.isdecimal() and int(level) < _MAX_LEVEL else None
 
 
@@ -106,21 +106,21 @@ class Numbering:
         self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
         if root is None:
             return
-        abstract = {each.get(W + "abstractNumId"): each for each in root.iter(W + "abstractNum")}
+        abstract = {definition.get(W + "abstractNumId"): definition for definition in root.iter(W + "abstractNum")}
         for number in root.iter(W + "num"):
-            levels = abstract.get(value(number, "abstractNumId"))
+            levels = abstract.get(read_value(number, "abstractNumId"))
             for level in () if levels is None else levels.iter(W + "lvl"):
-                self._formats[number.get(W + "numId"), level.get(W + "ilvl")] = value(level, "numFmt") or "decimal"
+                self._formats[number.get(W + "numId"), level.get(W + "ilvl")] = read_value(level, "numFmt") or "decimal"
 
-    def mark(self, number_id: str, list_level: str) -> str:
+    def make_mark(self, number_id: str, list_level: str) -> str:
         """Return the mark of the next item of a list: "- ", or its number. An empty string if there is no such list."""
-        shown = self._formats.get((number_id, list_level))
-        if shown is None or shown == "none":
+        level_format = self._formats.get((number_id, list_level))
+        if level_format is None or level_format == "none":
             return ""
-        if shown == "bullet":
+        if level_format == "bullet":
             return "- "
         counts, level = self._counts[number_id], int(list_level)
         counts[level] = counts.get(level, 0) + 1
-        for deeper in [each for each in counts if each > level]:
+        for deeper in [level_ for level_ in counts if level_ > level]:
             del counts[deeper]
         return f"{counts[level]}. "

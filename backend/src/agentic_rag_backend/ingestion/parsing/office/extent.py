@@ -31,63 +31,63 @@ class Positions:
     rows: Sequence[int] | None = None
     columns: Sequence[int] | None = None
 
-    def row(self, index: int) -> int:
+    def row_number(self, index: int) -> int:
         """Return the number of a row in the original sheet."""
         return index if self.rows is None else self.rows[index]
 
-    def column(self, index: int) -> int:
+    def column_number(self, index: int) -> int:
         """Return the number of a column in the original sheet."""
         return index if self.columns is None else self.columns[index]
 
 
-def bounded(xml: bytes, name: str) -> tuple[bytes, Positions]:
+def bound_sheet(xml: bytes, name: str) -> tuple[bytes, Positions]:
     """Return the XML of a sheet that spans at most `MAX_AREA_CELLS`, and the original positions of its cells.
 
     Raises:
         ResourceLimit: it spans more even without its empty rows and columns.
     """
-    found = _COLUMN.findall(xml)
-    columns = set(map(column_number, set(found)))
+    columns_found = _COLUMN.findall(xml)
+    columns = set(map(column_number, set(columns_found)))
     # Cells may leave out their references. They then follow the cell before them.
-    implicit = len(_TAG.findall(xml)) - len(found)
+    implicit = len(_TAG.findall(xml)) - len(columns_found)
     width = max(max(columns, default=0) + 1, implicit)
     if width * MAX_SHEET_ROWS <= MAX_AREA_CELLS:
         return xml, Positions()
     if implicit > 0:
         area = _area_without_references(xml)
-        return _refused(name, area) if area > MAX_AREA_CELLS else (xml, Positions())
+        return _refuse_area(name, area) if area > MAX_AREA_CELLS else (xml, Positions())
     rows = {int(digits) - 1 for _, _, digits in _CELL.findall(xml)}
     if (max(rows, default=0) + 1) * width <= MAX_AREA_CELLS:
         return xml, Positions()
     if len(rows) * len(columns) > MAX_AREA_CELLS:
-        return _refused(name, len(rows) * len(columns))
-    return _compacted(xml, sorted(rows), sorted(columns))
+        return _refuse_area(name, len(rows) * len(columns))
+    return _compact_sheet(xml, sorted(rows), sorted(columns))
 
 
 def _area_without_references(xml: bytes) -> int:
     """Return the cells that a sheet spans at most, of which some rows or cells have no references."""
     numbers = [int(digits) for digits in _ROW.findall(xml)]
     height = max(numbers, default=0) + len(_ROW_TAG.findall(xml)) - len(numbers)
-    return height * max(map(_width, _ROW_TAG.split(xml)))
+    return height * max(map(_count_columns, _ROW_TAG.split(xml)))
 
 
-def _width(row: bytes) -> int:
+def _count_columns(row: bytes) -> int:
     columns = _COLUMN.findall(row)
     return max(map(column_number, columns), default=-1) + 1 + len(_TAG.findall(row)) - len(columns)
 
 
-def _refused(name: str, area: int) -> tuple[bytes, Positions]:
+def _refuse_area(name: str, area: int) -> tuple[bytes, Positions]:
     raise ResourceLimit(f"the sheet {name[:100]!r} spans {area} cells; the limit is {MAX_AREA_CELLS}")
 
 
-def _compacted(xml: bytes, rows: list[int], columns: list[int]) -> tuple[bytes, Positions]:
+def _compact_sheet(xml: bytes, rows: list[int], columns: list[int]) -> tuple[bytes, Positions]:
     new_row = {row: index for index, row in enumerate(rows)}
     new_column = {column: column_name(index).encode() for index, column in enumerate(columns)}
 
-    def moved(cell: re.Match[bytes]) -> bytes:
+    def move_cell(cell: re.Match[bytes]) -> bytes:
         return b"%b%b%d" % (cell[1], new_column[column_number(cell[2])], new_row[int(cell[3]) - 1] + 1)
 
-    return _CELL.sub(moved, xml), Positions(rows, columns)
+    return _CELL.sub(move_cell, xml), Positions(rows, columns)
 
 
 def column_number(letters: bytes) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 from lxml import etree
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
 MAX_TABLE_CELLS = 1_000_000
 """Cells of one table. A few bytes can repeat a cell a billion times."""
@@ -32,20 +32,20 @@ _FIELDS = {
 class OdtParser:
     """Parser of OpenDocument texts. Tracked deletions and comments are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the container and read the title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_properties(_opened(head))[0] if whole else None, text="")
+        return Preview(title=_read_properties(_open_container(head))[0] if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
-        container = _opened(content)
-        title, metadata = _properties(container)
-        body = container.tree(_MAIN).find(".//{*}body/{*}text")
+        container = _open_container(content)
+        title, metadata = _read_properties(container)
+        body = container.read_tree(_MAIN).find(".//{*}body/{*}text")
         if body is None:
             raise UnreadableDocument("the OpenDocument text is damaged: it has no body")
         builder = TextBuilder(container.unzipped_bytes)
-        with package.damage_is_reported("OpenDocument text"):
-            _add(builder, body)
+        with package.report_damage("OpenDocument text"):
+            _add_blocks(builder, body)
         return builder.build(title=title, metadata=metadata)
 
     def restore(self, text: str) -> ParsedDocument:
@@ -53,71 +53,76 @@ class OdtParser:
         return ParsedDocument(text=text)
 
 
-def _opened(content: bytes) -> Container:
-    container = Container(content)
-    if _MANIFEST in container and b"encryption-data" in container.read(_MANIFEST):
+def _open_container(content: bytes) -> ZipContainer:
+    container = ZipContainer(content)
+    if _MANIFEST in container and b"encryption-data" in container.read_member(_MANIFEST):
         raise UnreadableDocument("the file is encrypted; remove its password")
     if _MAIN not in container:
         raise UnreadableDocument(f"the file is damaged: it has no member {_MAIN!r}")
     return container
 
 
-def _properties(container: Container) -> tuple[str | None, dict[str, Any]]:
+def _read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
     try:
-        root = container.tree(_META)
+        root = container.read_tree(_META)
     except UnreadableDocument:
         return None, {}
-    found = {local_name(each): " ".join((each.text or "").split())[:500] for each in reversed(list(walk(root)))}
-    fields = {name: next(filter(None, map(found.get, names)), None) for name, names in _FIELDS.items()}
-    return found.get("title") or None, kept({name: value for name, value in fields.items() if value})
+    properties = {
+        local_name(element): " ".join((element.text or "").split())[:500] for element in reversed(list(walk_elements(root)))
+    }
+    fields = {name: next(filter(None, map(properties.get, names)), None) for name, names in _FIELDS.items()}
+    return properties.get("title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
 
 
-def _add(builder: TextBuilder, body: etree._Element) -> None:
-    for block in walk(body, without=_LEFT_OUT, whole={"p", "h", "table", "list"}):
+def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
+    for block in walk_elements(body, without=_LEFT_OUT, leaf_names={"p", "h", "table", "list"}):
         name = local_name(block)
         if name == "h":
             level = block.get(_TEXT + "outline-level", "1")
-            builder.heading(min(int(level), 9) if level.isdecimal() and level != "0" else 1, text_of(block))
+            builder.add_heading(min(int(level), 9) if level.isdecimal() and level != "0" else 1, text_of(block))
         elif name == "p":
-            builder.paragraph(text_of(block))
+            builder.add_paragraph(text_of(block))
         elif name == "list":
-            builder.lines([(f"- {item}", {}) for item in _items(block)])
+            builder.add_lines([(f"- {item}", {}) for item in _list_items(block)])
         elif name == "table":
-            for table in [block, *(each for each in walk(block, without=_LEFT_OUT) if local_name(each) == "table")]:
-                builder.table(_rows(table))
+            for table in [
+                block,
+                *(element for element in walk_elements(block, without=_LEFT_OUT) if local_name(element) == "table"),
+            ]:
+                builder.add_table(_read_rows(table))
         if name in {"p", "h", "list"}:
-            _add_attached(builder, block)
+            _add_notes(builder, block)
 
 
-def _add_attached(builder: TextBuilder, block: etree._Element) -> None:
+def _add_notes(builder: TextBuilder, block: etree._Element) -> None:
     """Add the text boxes and notes within a block, after it."""
-    for element in walk(block, without=_LEFT_OUT, whole={"text-box", "note"}):
+    for element in walk_elements(block, without=_LEFT_OUT, leaf_names={"text-box", "note"}):
         if local_name(element) in {"text-box", "note"}:
             mark = element.findtext(f"{_TEXT}note-citation")
-            text = "\n".join(text_of(each) for each in element.iter(_TEXT + "p", _TEXT + "h"))
-            builder.paragraph(f"[{mark}] {text}" if mark else text)
+            text = "\n".join(text_of(paragraph) for paragraph in element.iter(_TEXT + "p", _TEXT + "h"))
+            builder.add_paragraph(f"[{mark}] {text}" if mark else text)
 
 
-def _items(block: etree._Element) -> Iterator[str]:
-    for element in walk(block, without={*_LEFT_OUT, "text-box", "note"}):
+def _list_items(block: etree._Element) -> Iterator[str]:
+    for element in walk_elements(block, without={*_LEFT_OUT, "text-box", "note"}):
         if local_name(element) in {"p", "h"} and (text := text_of(element).strip()):
             yield text
 
 
-def _rows(table: etree._Element) -> list[list[str]]:
+def _read_rows(table: etree._Element) -> list[list[str]]:
     """Return the cells of a table. Repeated cells and rows are repeated only if they have text."""
     rows: list[list[str]] = []
     cells = 0
-    for row in walk(table, without={*_LEFT_OUT, "p", "h", "list"}, whole={"table-row"}):
+    for row in walk_elements(table, without={*_LEFT_OUT, "p", "h", "list"}, leaf_names={"table-row"}):
         if local_name(row) != "table-row":
             continue
         filled: list[str] = []
         for cell in row:
             if local_name(cell) in {"table-cell", "covered-table-cell"}:
-                filled += [_cell_text(cell)] * _repeated(cell, "number-columns-repeated")
+                filled += [_cell_text(cell)] * _read_repetition(cell, "number-columns-repeated")
         while filled and not filled[-1]:
             filled.pop()
-        count = _repeated(row, "number-rows-repeated") if filled else 1
+        count = _read_repetition(row, "number-rows-repeated") if filled else 1
         cells += count * max(len(filled), 1)
         if cells > MAX_TABLE_CELLS:
             raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
@@ -126,11 +131,11 @@ def _rows(table: etree._Element) -> list[list[str]]:
 
 
 def _cell_text(cell: etree._Element) -> str:
-    blocks = walk(cell, without={*_LEFT_OUT, "table"}, whole={"p", "h"})
-    return "\n".join(text_of(each).strip() for each in blocks if local_name(each) in {"p", "h"})
+    blocks = walk_elements(cell, without={*_LEFT_OUT, "table"}, leaf_names={"p", "h"})
+    return "\n".join(text_of(block).strip() for block in blocks if local_name(block) in {"p", "h"})
 
 
-def _repeated(element: etree._Element, name: str) -> int:
+def _read_repetition(element: etree._Element, name: str) -> int:
     count = element.get(_TABLE + name, "1")
     if not count.isdecimal() or len(count) > 9 or int(count) > MAX_TABLE_CELLS:
         raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
@@ -148,7 +153,7 @@ def text_of(paragraph: etree._Element) -> str:
             stack.pop()
             parts.append(parent.tail or "" if stack else "")
             continue
-        parts.append(_beginning(element))
+        parts.append(_read_beginning(element))
         if local_name(element) in {*_LEFT_OUT, "text-box", "note", ""}:
             parts.append(element.tail or "")
         else:
@@ -156,7 +161,7 @@ def text_of(paragraph: etree._Element) -> str:
     return "".join(parts)
 
 
-def _beginning(element: etree._Element) -> str:
+def _read_beginning(element: etree._Element) -> str:
     """Return the text of an element before its first child."""
     name = local_name(element)
     if name == "s":

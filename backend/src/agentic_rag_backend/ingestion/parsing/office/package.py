@@ -12,9 +12,9 @@ from typing import Any
 from lxml import etree
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import Preview
-from agentic_rag_backend.ingestion.parsing.containers import Container, refuse_document_type, xml_problem, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, refuse_document_type, xml_problem, xml_tree
 
 MAX_PROPERTY_CHARACTERS = 500
 
@@ -58,7 +58,7 @@ _STRICT: Mapping[bytes, bytes] = {
 
 
 @contextlib.contextmanager
-def damage_is_reported(kind: str) -> Iterator[None]:
+def report_damage(kind: str) -> Iterator[None]:
     """Turn the errors that a library raises for a damaged file into `UnreadableDocument`."""
     try:
         yield
@@ -68,16 +68,16 @@ def damage_is_reported(kind: str) -> Iterator[None]:
         raise UnreadableDocument(f"the {kind} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
-def checked(head: bytes, main_part: str, *, whole: bool) -> Preview:
+def check_package(head: bytes, main_part: str, *, is_whole: bool) -> Preview:
     """Return the title of a package. A part of a ZIP file cannot be opened, so that only a whole file is checked."""
-    if not whole:
+    if not is_whole:
         return Preview(title=None, text="")
-    container = Container(head)
-    require(container, main_part)
+    container = ZipContainer(head)
+    require_main_part(container, main_part)
     return Preview(title=core_properties(container)[0], text="")
 
 
-def require(container: Container, main_part: str) -> None:
+def require_main_part(container: ZipContainer, main_part: str) -> None:
     """Refuse a package without its main part."""
     if "xl/workbook.bin" in container:
         raise UnreadableDocument("the file is a binary workbook (.xlsb); save it as .xlsx")
@@ -85,17 +85,17 @@ def require(container: Container, main_part: str) -> None:
         raise UnreadableDocument(f"the file is damaged: it has no member {main_part!r}")
 
 
-def copied(container: Container) -> bytes:
+def copy_package(container: ZipContainer) -> bytes:
     """Return a ZIP file with the XML of ``container``, stored without compression.
 
     Pictures, macros, embedded files and every relationship with them, with missing parts and with other hosts are left out.
     """
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as written:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in filter(is_text, container.names):
-            content = container.read(name)
+            content = container.read_member(name)
             refuse_document_type(content, name)
-            written.writestr(name, _adapted(container, name, content))
+            archive.writestr(name, _adapt_member(container, name, content))
     return target.getvalue()
 
 
@@ -104,37 +104,37 @@ def is_text(name: str) -> bool:
     return name.lower().endswith((".xml", ".rels"))
 
 
-def core_properties(container: Container) -> tuple[str | None, dict[str, Any]]:
+def core_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
     """Return the title of a package and its other core properties as metadata. A damaged list of them is empty."""
     if _PROPERTIES not in container:
         return None, {}
     try:
-        root = container.tree(_PROPERTIES)
+        root = container.read_tree(_PROPERTIES)
     except UnreadableDocument:
         return None, {}
-    fields = {name: _property(root, path) for name, path in _FIELDS.items()}
-    return _property(root, "dc:title") or None, kept({name: value for name, value in fields.items() if value})
+    fields = {name: _read_property(root, path) for name, path in _FIELDS.items()}
+    return _read_property(root, "dc:title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
 
 
-def _property(root: etree._Element, path: str) -> str:
+def _read_property(root: etree._Element, path: str) -> str:
     return " ".join((root.findtext(path, namespaces=_NAMESPACES) or "").split())[:MAX_PROPERTY_CHARACTERS]
 
 
-def _adapted(container: Container, name: str, content: bytes) -> bytes:
+def _adapt_member(container: ZipContainer, name: str, content: bytes) -> bytes:
     if b"http://purl.oclc.org/ooxml/" in content:
-        content = _replaced(content, _STRICT)
+        content = _replace_names(content, _STRICT)
     if name == _CONTENT_TYPES:
-        return _replaced(content, _SAME_AS)
+        return _replace_names(content, _SAME_AS)
     return _kept_relationships(container, name, content) if name.endswith(".rels") else content
 
 
-def _replaced(content: bytes, replacements: Mapping[bytes, bytes]) -> bytes:
+def _replace_names(content: bytes, replacements: Mapping[bytes, bytes]) -> bytes:
     for old, new in replacements.items():
         content = content.replace(old, new)
     return content
 
 
-def _kept_relationships(container: Container, name: str, content: bytes) -> bytes:
+def _kept_relationships(container: ZipContainer, name: str, content: bytes) -> bytes:
     """Return a list of relationships with only those between parts that are copied."""
     root = xml_tree(content, name)
     folder = posixpath.dirname(posixpath.dirname(name))

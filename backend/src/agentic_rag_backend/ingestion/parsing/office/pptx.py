@@ -12,10 +12,10 @@ import pptx
 from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import Placed, shapes_of
-from agentic_rag_backend.ingestion.parsing.office.values import shown
+from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
+from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, shapes_of
 
 MAX_SLIDES = 5_000
 MAX_CHART_VALUES = 10_000
@@ -26,18 +26,18 @@ _MAIN = "ppt/presentation.xml"
 class PptxParser:
     """Parser of presentations. The page of a region is the number of the slide. Hidden slides are left out, but counted."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.checked(head, _MAIN, whole=whole)
+        return package.check_package(head, _MAIN, is_whole=is_whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the slides one after the other, each with its notes."""
-        container = Container(content)
-        package.require(container, _MAIN)
+        container = ZipContainer(content)
+        package.require_main_part(container, _MAIN)
         title, metadata = package.core_properties(container)
-        copy = package.copied(container)
+        copy = package.copy_package(container)
         builder = TextBuilder(len(copy))
-        with package.damage_is_reported("presentation"):
+        with package.report_damage("presentation"):
             hidden = _add_slides(builder, pptx.Presentation(io.BytesIO(copy)))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
 
@@ -63,35 +63,35 @@ def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> No
     shapes = shapes_of(slide, height)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     spoken = notes.text.strip() if notes is not None else ""
-    contents = [(placed, list(_rows(placed)), _text(placed)) for placed in shapes]
+    contents = [(shape, list(_read_rows(shape)), _read_text(shape)) for shape in shapes]
     if not spoken and not any(rows or text for _, rows, text in contents):
         return
-    if not any(placed.is_title and text for placed, _, text in contents):
-        builder.heading(1, f"Slide {page}", page=page)
-    for placed, rows, text in contents:
-        box = placed.box(height)
+    if not any(shape.is_title and text for shape, _, text in contents):
+        builder.add_heading(1, f"Slide {page}", page=page)
+    for shape, rows, text in contents:
+        box = shape.make_box(height)
         if rows:
-            builder.table(rows, _places(placed, rows, page, height))
-        elif placed.is_title:
-            builder.heading(1, text, page=page, box=box)
+            builder.add_table(rows, _locate_rows(shape, rows, page, height))
+        elif shape.is_title:
+            builder.add_heading(1, text, page=page, box=box)
         else:
-            builder.paragraph(text, page=page, box=box)
+            builder.add_paragraph(text, page=page, box=box)
     if spoken:
-        builder.paragraph(f"Notes: {spoken}", page=page)
+        builder.add_paragraph(f"Notes: {spoken}", page=page)
 
 
-def _text(placed: Placed) -> str:
-    if not placed.shape.has_text_frame:
+def _read_text(shape: PlacedShape) -> str:
+    if not shape.shape.has_text_frame:
         return ""
     # A vertical tab is a line break within a paragraph.
-    lines = [paragraph.text.replace("\v", "\n").strip() for paragraph in placed.shape.text_frame.paragraphs]
+    lines = [paragraph.text.replace("\v", "\n").strip() for paragraph in shape.shape.text_frame.paragraphs]
     lines = [line for line in lines if line]
-    return "\n".join(f"- {line}" for line in lines) if placed.is_list and len(lines) > 1 else "\n".join(lines)
+    return "\n".join(f"- {line}" for line in lines) if shape.is_list and len(lines) > 1 else "\n".join(lines)
 
 
-def _rows(placed: Placed) -> Iterator[list[str]]:
+def _read_rows(placed_shape: PlacedShape) -> Iterator[list[str]]:
     """Yield the rows of a table or of a chart's data."""
-    shape = placed.shape
+    shape = placed_shape.shape
     if shape.has_table:
         for row in shape.table.rows:
             yield ["" if cell.is_spanned else cell.text.replace("\v", "\n") for cell in row.cells]
@@ -102,23 +102,23 @@ def _rows(placed: Placed) -> Iterator[list[str]]:
 def _chart_rows(chart: Any) -> Iterator[list[str]]:
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     for plot in chart.plots:
-        series = [(each.name, list(each.values)[:MAX_CHART_VALUES]) for each in plot.series]
-        categories = [str(each) for each in plot.categories][:MAX_CHART_VALUES]
+        series = [(series_.name, list(series_.values)[:MAX_CHART_VALUES]) for series_ in plot.series]
+        categories = [str(category) for category in plot.categories][:MAX_CHART_VALUES]
         yield [title, *(name for name, _ in series)]
         for index in range(max([len(categories), *(len(values) for _, values in series)])):
             numbers = [values[index] if index < len(values) else None for _, values in series]
             name = categories[index] if index < len(categories) else ""
-            yield [name, *("" if number is None else shown(number) for number in numbers)]
+            yield [name, *("" if number is None else format_value(number) for number in numbers)]
 
 
-def _places(placed: Placed, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
+def _locate_rows(shape: PlacedShape, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
     """Return the place of each row of a table. The rows of a chart all stand in the whole chart."""
-    if not placed.shape.has_table:
-        return [{"page": page, "box": placed.box(height)}] * len(rows)
-    heights = [float(row.height or 0) for row in placed.shape.table.rows]
-    share = placed.height / (sum(heights) or 1)
+    if not shape.shape.has_table:
+        return [{"page": page, "box": shape.make_box(height)}] * len(rows)
+    heights = [float(row.height or 0) for row in shape.shape.table.rows]
+    share = shape.height / (sum(heights) or 1)
     places: list[Mapping[str, Any]] = []
-    for each, above in zip(heights, accumulate(heights, initial=0.0), strict=False):
+    for row_height, above in zip(heights, accumulate(heights, initial=0.0), strict=False):
         top = share * above
-        places.append({"page": page, "box": placed.box(height, top=top, height=share * each)})
+        places.append({"page": page, "box": shape.make_box(height, top=top, height=share * row_height)})
     return places

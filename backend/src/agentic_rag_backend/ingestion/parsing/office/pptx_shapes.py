@@ -30,13 +30,16 @@ class Scale:
     factor_y: float = 1.0
     offset_y: float = 0.0
 
-    def within(self, group: Any) -> Scale:
+    def scale_group(self, group: Any) -> Scale:
         """Return the map for the children of ``group``."""
         frame = group._element.grpSpPr.find("{*}xfrm")
         if frame is None or None in {frame.find("{*}off"), frame.find("{*}ext"), frame.find("{*}chOff"), frame.find("{*}chExt")}:
             return self
-        (x, y), (child_x, child_y) = _pair(frame, "off", "x", "y"), _pair(frame, "chOff", "x", "y")
-        (width, height), (child_width, child_height) = _pair(frame, "ext", "cx", "cy"), _pair(frame, "chExt", "cx", "cy")
+        (x, y), (child_x, child_y) = _read_pair(frame, "off", "x", "y"), _read_pair(frame, "chOff", "x", "y")
+        (width, height), (child_width, child_height) = (
+            _read_pair(frame, "ext", "cx", "cy"),
+            _read_pair(frame, "chExt", "cx", "cy"),
+        )
         by_x, by_y = width / (child_width or width or 1), height / (child_height or height or 1)
         return Scale(
             self.factor_x * by_x,
@@ -47,7 +50,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedShape:
     """A shape and its place in EMU from the upper left corner of the slide. ``number`` is its place in the file."""
 
     shape: Any
@@ -72,29 +75,31 @@ class Placed:
         """Whether its paragraphs are items of a list."""
         return self.kind in _LISTS
 
-    def box(self, slide_height: float, *, top: float = 0.0, height: float | None = None) -> Box:
+    def make_box(self, slide_height: float, *, top: float = 0.0, height: float | None = None) -> Box:
         """Return the box of the shape, or of the part of it from ``top`` that is ``height`` high."""
         upper = slide_height - self.top - top
         lower = upper - (self.height if height is None else height)
         edges = (self.left, lower, self.left + self.width, upper)
-        left, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
-        return left, bottom, right, above
+        x_min, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
+        return x_min, bottom, right, above
 
 
-def shapes_of(slide: Any, slide_height: float) -> list[Placed]:
+def shapes_of(slide: Any, slide_height: float) -> list[PlacedShape]:
     """Return the shapes of a slide: its title, then from top to bottom, side by side from left to right."""
-    placed = [each for each in _all(slide.shapes, Scale()) if each.kind not in _RUNNING]
-    titles = [each for each in placed if each.is_title]
-    bands: list[list[Placed]] = []
-    for each in sorted((each for each in placed if not each.is_title), key=lambda each: (each.top, each.left, each.number)):
-        if bands and each.top - bands[-1][0].top < BAND_SHARE * slide_height:
-            bands[-1].append(each)
+    content_shapes = [shape for shape in _walk_shapes(slide.shapes, Scale()) if shape.kind not in _RUNNING]
+    titles = [shape for shape in content_shapes if shape.is_title]
+    bands: list[list[PlacedShape]] = []
+    for shape in sorted(
+        (shape for shape in content_shapes if not shape.is_title), key=lambda shape: (shape.top, shape.left, shape.number)
+    ):
+        if bands and shape.top - bands[-1][0].top < BAND_SHARE * slide_height:
+            bands[-1].append(shape)
         else:
-            bands.append([each])
-    return titles + [each for band in bands for each in sorted(band, key=lambda each: (each.left, each.top, each.number))]
+            bands.append([shape])
+    return titles + [shape for band in bands for shape in sorted(band, key=lambda shape: (shape.left, shape.top, shape.number))]
 
 
-def _all(shapes: Any, scale: Scale) -> Iterator[Placed]:
+def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[PlacedShape]:
     waiting = [(shape, scale) for shape in shapes][::-1]
     number = 0
     while waiting:
@@ -105,9 +110,9 @@ def _all(shapes: Any, scale: Scale) -> Iterator[Placed]:
         if _is_hidden(shape):
             continue
         if hasattr(shape, "shapes"):
-            waiting.extend((child, current.within(shape)) for child in list(shape.shapes)[::-1])
+            waiting.extend((child, current.scale_group(shape)) for child in list(shape.shapes)[::-1])
         else:
-            yield Placed(
+            yield PlacedShape(
                 shape,
                 current.offset_x + current.factor_x * (shape.left or 0),
                 current.offset_y + current.factor_y * (shape.top or 0),
@@ -122,6 +127,6 @@ def _is_hidden(shape: Any) -> bool:
     return properties is not None and properties.get("hidden") in {"1", "true"}
 
 
-def _pair(frame: Any, name: str, first: str, second: str) -> tuple[int, int]:
+def _read_pair(frame: Any, name: str, x_name: str, y_name: str) -> tuple[int, int]:
     element = frame.find(f"{{*}}{name}")
-    return int(element.get(first, "0")), int(element.get(second, "0"))
+    return int(element.get(x_name, "0")), int(element.get(y_name, "0"))

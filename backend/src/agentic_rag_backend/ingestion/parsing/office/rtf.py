@@ -79,20 +79,20 @@ _INFO_AUTHOR = re.compile(rb"\{\\author ([^{}\\]{1,500})\}")
 class RtfParser:
     """Parser of RTF. Notes, headers, footers, hidden text and pictures are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Read the title in the information group."""
         if not head.startswith(b"{\\rtf"):
             raise UnreadableDocument("the file is not an RTF file: it does not begin with {\\rtf")
-        return Preview(title=_information(_INFO_TITLE, head), text="")
+        return Preview(title=_read_information(_INFO_TITLE, head), text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return paragraphs and tables in their order."""
-        title = self.check(content, whole=True).title
-        author = _information(_INFO_AUTHOR, content)
+        title = self.check(content, is_whole=True).title
+        author = _read_information(_INFO_AUTHOR, content)
         reader = _Reader(TextBuilder(len(content)))
         for token in _TOKEN.finditer(content):
-            reader.take(token)
-        reader.finish()
+            reader.take_token(token)
+        reader.finish_document()
         return reader.builder.build(title=title, metadata={"author": author} if author else {})
 
     def restore(self, text: str) -> ParsedDocument:
@@ -100,9 +100,9 @@ class RtfParser:
         return ParsedDocument(text=text)
 
 
-def _information(pattern: re.Pattern[bytes], content: bytes) -> str | None:
-    found = pattern.search(content)
-    return " ".join(found[1].decode("cp1252", "replace").split()) or None if found else None
+def _read_information(pattern: re.Pattern[bytes], content: bytes) -> str | None:
+    match = pattern.search(content)
+    return " ".join(match[1].decode("cp1252", "replace").split()) or None if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,31 +132,31 @@ class _Reader:
     rows: list[list[str]] = field(default_factory=list)
     in_row: bool = False
 
-    def take(self, token: re.Match[bytes]) -> None:
+    def take_token(self, token: re.Match[bytes]) -> None:
         """Read one token: a control word or symbol, a brace, or text."""
         word, number, code, symbol, brace, text = token.groups()
         if code:
-            self._bytes(bytes([int(code, 16)]))
+            self._read_bytes(bytes([int(code, 16)]))
         elif text:
-            self._bytes(text)
+            self._read_bytes(text)
         elif word:
-            self._word(word.decode(), None if number is None else int(number))
+            self._read_word(word.decode(), None if number is None else int(number))
         elif brace:
-            self._brace(brace)
+            self._read_brace(brace)
         elif symbol == b"*":
             self.star = True
         elif symbol in b"\r\n":
             self._end_paragraph()
         else:
-            self._show(_SYMBOLS.get(symbol, ""))
+            self._show_text(_SYMBOLS.get(symbol, ""))
 
-    def finish(self) -> None:
+    def finish_document(self) -> None:
         """Add what the last paragraph and table have."""
         self._end_paragraph()
         self._end_table()
 
-    def _brace(self, brace: bytes) -> None:
-        self._flush()
+    def _read_brace(self, brace: bytes) -> None:
+        self._flush_bytes()
         self.star, self.ignored = False, 0
         if brace == b"{":
             if len(self.stack) >= MAX_DEPTH:
@@ -165,40 +165,40 @@ class _Reader:
         elif self.stack:
             self.group = self.stack.pop()
 
-    def _bytes(self, text: bytes) -> None:
+    def _read_bytes(self, text: bytes) -> None:
         if self.ignored:
             count = min(self.ignored, len(text))
             self.ignored, text = self.ignored - count, text[count:]
         if not (self.group.skipped or self.group.hidden):
             self.pending += text
 
-    def _flush(self) -> None:
+    def _flush_bytes(self) -> None:
         if self.pending:
             encoding = self.fonts.get(self.group.font if self.group.font is not None else -1, self.encoding)
             self.parts.append(self.pending.decode(encoding, "replace"))
             self.pending.clear()
 
-    def _show(self, text: str) -> None:
-        self._flush()
+    def _show_text(self, text: str) -> None:
+        self._flush_bytes()
         if text and not (self.group.skipped or self.group.hidden):
             self.parts.append(text)
 
-    def _word(self, word: str, number: int | None) -> None:
-        self._flush()
+    def _read_word(self, word: str, number: int | None) -> None:
+        self._flush_bytes()
         starred, self.star, self.ignored = self.star, False, 0
         if word in _SKIPPED or starred or word == "fonttbl":
             self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl")
         elif word == "u" and number is not None:
-            self._show(chr(number % 0x10000))
+            self._show_text(chr(number % 0x10000))
             self.ignored = self.group.fallback
         elif word in _CHARACTERS:
-            self._show(_CHARACTERS[word])
+            self._show_text(_CHARACTERS[word])
         elif word in _ACTIONS and not self.group.skipped:
             _ACTIONS[word](self)
         else:
-            self._state(word, number)
+            self._read_state(word, number)
 
-    def _state(self, word: str, number: int | None) -> None:
+    def _read_state(self, word: str, number: int | None) -> None:
         if word == "uc":
             self.group = replace(self.group, fallback=min(max(number or 0, 0), 100))
         elif word == "v":
@@ -212,8 +212,8 @@ class _Reader:
         elif word == "outlinelevel" and not self.group.skipped and number is not None and 0 <= number < 9:
             self.level = number + 1
 
-    def _text(self) -> str:
-        self._flush()
+    def _take_text(self) -> str:
+        self._flush_bytes()
         text = "".join(self.parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
         self.parts.clear()
         return text
@@ -222,12 +222,12 @@ class _Reader:
         if self.cells or self.in_row:
             self.parts.append("\n")
             return
-        if text := self._text():
+        if text := self._take_text():
             self._end_table()
             if self.level is None:
-                self.builder.paragraph(text)
+                self.builder.add_paragraph(text)
             else:
-                self.builder.heading(self.level, text)
+                self.builder.add_heading(self.level, text)
 
     def begin_row(self) -> None:
         """Begin a row of a table, whose paragraphs belong to cells."""
@@ -237,7 +237,7 @@ class _Reader:
 
     def end_cell(self) -> None:
         """End a cell."""
-        self.cells.append(self._text())
+        self.cells.append(self._take_text())
 
     def end_row(self) -> None:
         """End a row."""
@@ -252,7 +252,7 @@ class _Reader:
 
     def _end_table(self) -> None:
         if self.rows:
-            self.builder.table(self.rows)
+            self.builder.add_table(self.rows)
             self.rows = []
 
 

@@ -13,12 +13,14 @@ def local_name(element: etree._Element) -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def walk(root: etree._Element, *, without: Collection[str] = (), whole: Collection[str] = ()) -> Iterator[etree._Element]:
+def walk_elements(
+    root: etree._Element, *, without: Collection[str] = (), leaf_names: Collection[str] = ()
+) -> Iterator[etree._Element]:
     """Yield the elements below ``root`` in document order.
 
     Args:
         without: names of elements that are left out with everything in them.
-        whole: names of elements that are yielded without what is in them.
+        leaf_names: names of elements that are yielded without what is in them.
     """
     stack = list(reversed(root))
     while stack:
@@ -26,5 +28,5 @@ def walk(root: etree._Element, *, without: Collection[str] = (), whole: Collecti
         name = local_name(element)
         if name and name not in without:
             yield element
-            if name not in whole:
+            if name not in leaf_names:
                 stack.extend(reversed(element))

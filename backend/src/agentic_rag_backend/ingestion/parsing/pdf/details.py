@@ -8,8 +8,8 @@ from typing import Any
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.metadata import kept
-from agentic_rag_backend.ingestion.parsing.pdf.lines import cleaned
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import clean_text
 
 MAX_CHARACTERS = 500
 """Characters of a value of the metadata that are kept."""
@@ -22,32 +22,32 @@ _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(Z)|([+-])
 
 def title_of(document: pypdfium2.PdfDocument) -> str | None:
     """Return the title in the file's metadata, unless it is the name of another file."""
-    title = _value(document, "Title")
+    title = _read_value(document, "Title")
     return None if not title or _NO_TITLE.fullmatch(title) else title
 
 
 def metadata_of(document: pypdfium2.PdfDocument) -> dict[str, Any]:
     """Return the file's metadata: ``author``, ``subject``, ``keywords``, ``created`` and ``modified`` if given, and ``pages``."""
-    found: dict[str, Any] = {name.casefold(): _value(document, name) for name in ("Author", "Subject", "Keywords")}
-    found |= {"created": date_of(_value(document, "CreationDate")), "modified": date_of(_value(document, "ModDate"))}
-    return kept({**{name: value for name, value in found.items() if value}, "pages": len(document)})
+    fields: dict[str, Any] = {name.casefold(): _read_value(document, name) for name in ("Author", "Subject", "Keywords")}
+    fields |= {"created": date_of(_read_value(document, "CreationDate")), "modified": date_of(_read_value(document, "ModDate"))}
+    return keep_valid_fields({**{name: value for name, value in fields.items() if value}, "pages": len(document)})
 
 
-def _value(document: pypdfium2.PdfDocument, name: str) -> str:
+def _read_value(document: pypdfium2.PdfDocument, name: str) -> str:
     try:
-        return cleaned(document.get_metadata_value(name))[:MAX_CHARACTERS]
+        return clean_text(document.get_metadata_value(name))[:MAX_CHARACTERS]
     except (pypdfium2.PdfiumError, UnicodeDecodeError):
         return ""
 
 
-def date_of(written: str) -> str | None:
+def date_of(text: str) -> str | None:
     """Return a date of a PDF file ("D:20250208122313+01'00'") in ISO 8601; None if it is none."""
-    match = _DATE.match(written)
+    match = _DATE.match(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
+    year, month, day, hour, minute, seconds = (int(part) if part else None for part in match.groups()[:6])
     try:
-        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # noqa: DTZ001 - see below
+        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, seconds or 0)  # noqa: DTZ001 - see below
         if hour is None:
             return moment.date().isoformat()
         if match[7]:
@@ -63,7 +63,7 @@ def date_of(written: str) -> str | None:
 def label_of(document: pypdfium2.PdfDocument, index: int) -> str | None:
     """Return the label of a page; None if it has none, or only its number."""
     try:
-        label = cleaned(document.get_page_label(index))[:MAX_CHARACTERS]
+        label = clean_text(document.get_page_label(index))[:MAX_CHARACTERS]
     except (pypdfium2.PdfiumError, UnicodeDecodeError):
         return None
     return label or None

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
-from agentic_rag_backend.ingestion.parsing.pdf.pages import Column, PageLayout
-from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column, PageLayout
+from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 ZONE_ROWS = 3
 """Rows at the top and at the bottom of a page that can be furniture."""
@@ -25,7 +25,7 @@ _PAGE_NUMBER = re.compile(
 
 def without_furniture(pages: Sequence[PageLayout]) -> None:
     """Remove furniture from ``pages``. A document of nothing else keeps its text."""
-    marked = set(_repeated(pages)) | set(_page_numbers(pages))
+    marked = set(_find_repetitions(pages)) | set(_page_numbers(pages))
     marked |= set(_with_page_number(pages, marked))
     if not any(isinstance(column, Table) for page in pages for column in page.columns) and all(
         id(line) in marked for page in pages for line in page.lines
@@ -34,12 +34,12 @@ def without_furniture(pages: Sequence[PageLayout]) -> None:
     for page in pages:
         columns: list[Column] = []
         for column in page.columns:
-            kept = column if isinstance(column, Table) else [line for line in column if id(line) not in marked]
-            columns += [kept] if kept else []
+            content = column if isinstance(column, Table) else [line for line in column if id(line) not in marked]
+            columns += [content] if content else []
         page.columns = columns
 
 
-def _zones(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
+def _list_edge_lines(page: PageLayout) -> Iterator[tuple[str, int, TextLine]]:
     """Yield the lines at the edges of a page: "top" or "bottom", their row from the edge, and the line."""
     lines = page.lines
     lines = [line for line in lines if line.turn == lines[0].turn]
@@ -57,32 +57,32 @@ def _zones(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
             yield zone, row, line
 
 
-def _repeated(pages: Sequence[PageLayout]) -> Iterator[int]:
+def _find_repetitions(pages: Sequence[PageLayout]) -> Iterator[int]:
     """Yield the ids of lines that stand at the same place on several pages with the same words, numbers ignored."""
     least = min(_LEAST_PAGES, len(pages))
     if least < 2:
         return
-    seen: dict[tuple[str, str], list[tuple[float, int, int, Line]]] = defaultdict(list)
+    lines_by_text: dict[tuple[str, str], list[tuple[float, int, int, TextLine]]] = defaultdict(list)
     for page in pages:
-        for zone, row, line in _zones(page):
+        for zone, row, line in _list_edge_lines(page):
             if row == 0 or least >= _LEAST_PAGES:
-                seen[zone, _NUMBER.sub("#", line.whole.casefold())].append((line.box[1], page.number, row, line))
-    for (_, words), found in seen.items():
+                lines_by_text[zone, _NUMBER.sub("#", line.whole.casefold())].append((line.box[1], page.number, row, line))
+    for (_, words), occurrences in lines_by_text.items():
         # Numbers alone are page numbers, or a table that continues.
         if any(character.isalpha() for character in words):
-            yield from _same_place(found, least)
+            yield from _same_place(occurrences, least)
 
 
-def _same_place(found: list[tuple[float, int, int, Line]], least: int) -> Iterator[int]:
-    found.sort(key=lambda each: each[:2])
-    group: list[tuple[float, int, int, Line]] = []
-    for each in [*found, None]:
-        if each is not None and (not group or each[0] - group[-1][0] <= _MOVES):
-            group.append(each)
+def _same_place(occurrences: list[tuple[float, int, int, TextLine]], least: int) -> Iterator[int]:
+    occurrences.sort(key=lambda occurrence: occurrence[:2])
+    group: list[tuple[float, int, int, TextLine]] = []
+    for occurrence in [*occurrences, None]:
+        if occurrence is not None and (not group or occurrence[0] - group[-1][0] <= _MOVES):
+            group.append(occurrence)
             continue
         if len({page for _, page, _, _ in group}) >= least:
             yield from (id(line) for *_, line in group)
-        group = [each] if each is not None else []
+        group = [occurrence] if occurrence is not None else []
 
 
 def _page_numbers(pages: Sequence[PageLayout]) -> Iterable[int]:
@@ -90,7 +90,7 @@ def _page_numbers(pages: Sequence[PageLayout]) -> Iterable[int]:
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
     marked: list[int] = []
     for page in pages if len(pages) > 1 else ():
-        for zone, _, line in _zones(page):
+        for zone, _, line in _list_edge_lines(page):
             number = _PAGE_NUMBER.match(line.text)
             if number is None or line.hyphen:
                 continue
@@ -110,9 +110,9 @@ def _with_page_number(pages: Sequence[PageLayout], marked: Collection[int]) -> I
 
     The running header of a short chapter is not repeated often enough to be recognised by itself.
     """
-    found = [(page, zone, line) for page in pages for zone, row, line in _zones(page) if row == 0]
-    places = {(zone, round(line.box[1])) for _, zone, line in found if id(line) in marked}
-    for page, zone, line in found:
+    edge_lines = [(page, zone, line) for page in pages for zone, row, line in _list_edge_lines(page) if row == 0]
+    places = {(zone, round(line.box[1])) for _, zone, line in edge_lines if id(line) in marked}
+    for page, zone, line in edge_lines:
         words = line.text.casefold().split()
         numbered = {words[0], words[-1]} & {str(page.number), (page.label or "").casefold()}
         if numbered and (zone, round(line.box[1])) in places:

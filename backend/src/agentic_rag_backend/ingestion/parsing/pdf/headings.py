@@ -9,8 +9,8 @@ from itertools import islice
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import Paragraph
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 MAX_OUTLINE = 10_000
 """Entries of an outline that are read."""
@@ -23,7 +23,7 @@ _NOT_A_LETTER = re.compile(r"[\W_]+")
 _NUMBERED = re.compile(r"(?:(?:chapter|section|part|appendix|kapitel|teil)?(?:\d+|[a-z]|[ivx]+))?")
 
 Outline = Mapping[int, Mapping[str, int]]
-"""By page, the level of each title. Titles are written as `_key` returns them."""
+"""By page, the level of each title. Titles are written as `_key_of` returns them."""
 
 
 def outline_of(document: pypdfium2.PdfDocument) -> Outline:
@@ -33,7 +33,7 @@ def outline_of(document: pypdfium2.PdfDocument) -> Outline:
         for entry in islice(document.get_toc(max_depth=MAX_LEVEL), MAX_OUTLINE):
             target = entry.get_dest()
             page = target.get_index() if target is not None else None
-            title = _key(entry.get_title())
+            title = _key_of(entry.get_title())
             if page is not None and title:
                 outline[page + 1].setdefault(title, entry.level + 1)
     except pypdfium2.PdfiumError:  # the rest of the outline is damaged
@@ -41,18 +41,18 @@ def outline_of(document: pypdfium2.PdfDocument) -> Outline:
     return outline
 
 
-def _key(title: str) -> str:
+def _key_of(title: str) -> str:
     return _NOT_A_LETTER.sub("", title.casefold())
 
 
-def outlined(paragraph: Paragraph, outline: Outline) -> tuple[int, int] | None:
+def match_outline(paragraph: Paragraph, outline: Outline) -> tuple[int, int] | None:
     """Return the level of the heading with which ``paragraph`` begins, and the number of its lines."""
     titles = outline.get(paragraph.lines[0].page)
     if not titles:
         return None
     text = ""
     for count, line in enumerate(paragraph.lines[:MAX_HEADING_LINES], start=1):
-        text += _key(line.text)
+        text += _key_of(line.text)
         for title, level in titles.items():
             if text == title or (text.endswith(title) and _NUMBERED.fullmatch(text[: -len(title)])):
                 return level, count
@@ -61,11 +61,11 @@ def outlined(paragraph: Paragraph, outline: Outline) -> tuple[int, int] | None:
     return None
 
 
-def levels_by_size(lines: Iterable[Line]) -> Mapping[float, int]:
+def levels_by_size(lines: Iterable[TextLine]) -> Mapping[float, int]:
     """Return the level of each font size that is larger than that of the text."""
     characters: Counter[float] = Counter()
     for line in lines:
-        characters[rounded(line)] += len(line.text)
+        characters[round_size(line)] += len(line.text)
     if not characters:
         return {}
     body = characters.most_common(1)[0][0]
@@ -73,19 +73,19 @@ def levels_by_size(lines: Iterable[Line]) -> Mapping[float, int]:
     return {size: min(level, MAX_LEVEL) for level, size in enumerate(larger, start=1)}
 
 
-def rounded(line: Line) -> float:
+def round_size(line: TextLine) -> float:
     """Return the font size of a line to half a point."""
     return round(line.size * 2) / 2
 
 
-def larger(paragraph: Paragraph, levels: Mapping[float, int]) -> int | None:
+def larger_type_level(paragraph: Paragraph, levels: Mapping[float, int]) -> int | None:
     """Return the level of the heading that a whole paragraph in larger type is; None if it is none."""
-    level = levels.get(rounded(paragraph.lines[0]))
+    level = levels.get(round_size(paragraph.lines[0]))
     length = sum(len(line.text) for line in paragraph.lines)
     if level is None or len(paragraph.lines) > MAX_HEADING_LINES or length > MAX_HEADING_CHARACTERS:
         return None
     return level if any(map(_has_word, paragraph.lines)) else None
 
 
-def _has_word(line: Line) -> bool:
+def _has_word(line: TextLine) -> bool:
     return sum(character.isalpha() for character in line.text) >= 2

@@ -20,7 +20,7 @@ _DAMAGED = "the PDF file is damaged: its pages cannot be found"
 
 
 @contextlib.contextmanager
-def opened(content: bytes) -> Iterator[pypdfium2.PdfDocument]:
+def open_pdf(content: bytes) -> Iterator[pypdfium2.PdfDocument]:
     """Open a PDF file. A file that only its owner's password protects opens; a wrong cross-reference table is repaired.
 
     Raises:
@@ -38,7 +38,7 @@ def opened(content: bytes) -> Iterator[pypdfium2.PdfDocument]:
         document.close()
 
 
-def loaded(document: pypdfium2.PdfDocument, index: int) -> pypdfium2.PdfPage | None:
+def load_page(document: pypdfium2.PdfDocument, index: int) -> pypdfium2.PdfPage | None:
     """Return a page; None if this page is damaged."""
     try:
         return document[index]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
-from agentic_rag_backend.ingestion.parsing.pdf.pages import Column
-from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column
+from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 WRAPPED, BROKEN, HYPHENATED = " ", "\n", ""
 """What joins two lines: the end of a line in a sentence, one that the author meant, and one inside a word."""
@@ -40,7 +40,7 @@ class Paragraph:
     ``open_end`` says whether its last line is full, so that the next column may continue it.
     """
 
-    lines: list[Line]
+    lines: list[TextLine]
     joins: list[str] = field(default_factory=list)
     open_end: bool = False
 
@@ -55,88 +55,92 @@ def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
 
     A paragraph may continue in the next column or on the next page.
     """
-    found: list[Paragraph | Table] = []
+    paragraphs: list[Paragraph | Table] = []
     for column in columns:
         if isinstance(column, Table):
-            found.append(column)
+            paragraphs.append(column)
             continue
-        wide = _wide(column)
-        for number, paragraph in enumerate(p for block in _blocks(column) for p in _paragraphs(block, wide)):
-            before = found[-1] if found else None
+        wide = _measure_width(column)
+        for number, paragraph in enumerate(p for block in _split_blocks(column) for p in _split_paragraphs(block, wide)):
+            before = paragraphs[-1] if paragraphs else None
             if number == 0 and isinstance(before, Paragraph) and _goes_on(before, paragraph):
                 before.joins += [HYPHENATED if before.lines[-1].hyphen else WRAPPED, *paragraph.joins]
                 before.lines += paragraph.lines
                 before.open_end = paragraph.open_end
             else:
-                found.append(paragraph)
-    return found
+                paragraphs.append(paragraph)
+    return paragraphs
 
 
 def _goes_on(before: Paragraph, after: Paragraph) -> bool:
-    last, first = before.lines[-1], after.lines[0]
-    if abs(before.size - after.size) > _SIZE_CHANGE * before.size or last.turn != first.turn or not first.text[0].islower():
+    last_line, next_line = before.lines[-1], after.lines[0]
+    if (
+        abs(before.size - after.size) > _SIZE_CHANGE * before.size
+        or last_line.turn != next_line.turn
+        or not next_line.text[0].islower()
+    ):
         return False
-    return last.hyphen or (before.open_end and _ENDS_SENTENCE.search(last.text) is None)
+    return last_line.hyphen or (before.open_end and _ENDS_SENTENCE.search(last_line.text) is None)
 
 
-def _blocks(column: Sequence[Line]) -> list[list[Line]]:
+def _split_blocks(column: Sequence[TextLine]) -> list[list[TextLine]]:
     """Return the lines of a column in blocks, which a wider distance or another font size separates."""
-    pitches = [_middle(one) - _middle(other) for one, other in pairwise(column)]
+    pitches = [_middle_of(line) - _middle_of(next_line) for line, next_line in pairwise(column)]
     close = [pitch for line, pitch in zip(column, pitches, strict=False) if 0 < pitch < _WIDEST_PITCH * line.size]
-    usual = median(close) if close else 0.0
-    blocks: list[list[Line]] = []
+    usual_pitch = median(close) if close else 0.0
+    blocks: list[list[TextLine]] = []
     for index, line in enumerate(column):
         before = column[index - 1]
-        if index and not _apart(before, line, pitches[index - 1], usual):
+        if index and not _are_apart(before, line, pitches[index - 1], usual_pitch):
             blocks[-1].append(line)
         else:
             blocks.append([line])
     return blocks
 
 
-def _apart(before: Line, line: Line, pitch: float, usual: float) -> bool:
+def _are_apart(before: TextLine, line: TextLine, pitch: float, usual_pitch: float) -> bool:
     change = abs(before.size - line.size) / max(before.size, line.size)
-    if change > _LARGE_CHANGE or (change > _SIZE_CHANGE and pitch > _REGULAR * usual):
+    if change > _LARGE_CHANGE or (change > _SIZE_CHANGE and pitch > _REGULAR * usual_pitch):
         return True
-    return not -before.size < pitch <= min(max(_PITCH * usual, 1.05 * line.size), _WIDEST_PITCH * line.size)
+    return not -before.size < pitch <= min(max(_PITCH * usual_pitch, 1.05 * line.size), _WIDEST_PITCH * line.size)
 
 
-def _middle(line: Line) -> float:
+def _middle_of(line: TextLine) -> float:
     return (line.box[1] + line.box[3]) / 2
 
 
-def _wide(column: Sequence[Line]) -> float:
+def _measure_width(column: Sequence[TextLine]) -> float:
     """Return how far to the right a block of the column must reach for its lines to be full. Code and addresses do not."""
-    left, right = min(line.box[0] for line in column), max(line.box[2] for line in column)
-    return left + _WIDE * (right - left)
+    left_edge, right = min(line.box[0] for line in column), max(line.box[2] for line in column)
+    return left_edge + _WIDE * (right - left_edge)
 
 
-def _paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
-    left, right = min(line.box[0] for line in block), max(line.box[2] for line in block)
-    found = [Paragraph([block[0]])]
+def _split_paragraphs(block: Sequence[TextLine], wide: float) -> list[Paragraph]:
+    left_edge, right = min(line.box[0] for line in block), max(line.box[2] for line in block)
+    paragraphs = [Paragraph([block[0]])]
     for before, line in pairwise(block):
-        full = right >= wide and _full(before, right, line.first_width)
-        if _indented(before, line, left) and (not full or _ENDS_SENTENCE.search(before.text)):
-            found.append(Paragraph([line]))
+        full = right >= wide and _is_full(before, right, line.first_width)
+        if _begins_by_indenting(before, line, left_edge) and (not full or _ENDS_SENTENCE.search(before.text)):
+            paragraphs.append(Paragraph([line]))
             continue
-        found[-1].joins.append(_join(before, line, full=full))
-        found[-1].lines.append(line)
-    last = found[-1].lines[-1]
-    found[-1].open_end = last.box[2] >= left + 0.85 * (right - left)
-    return found
+        paragraphs[-1].joins.append(_choose_join(before, line, full=full))
+        paragraphs[-1].lines.append(line)
+    last_line = paragraphs[-1].lines[-1]
+    paragraphs[-1].open_end = last_line.box[2] >= left_edge + 0.85 * (right - left_edge)
+    return paragraphs
 
 
-def _full(line: Line, right: float, next_width: float) -> bool:
+def _is_full(line: TextLine, right: float, next_width: float) -> bool:
     """Whether the next word has no room in ``line``."""
     return line.box[2] + _SPACE * line.size + next_width > right
 
 
-def _indented(before: Line, line: Line, left: float) -> bool:
+def _begins_by_indenting(before: TextLine, line: TextLine, left_edge: float) -> bool:
     """Whether ``line`` begins a paragraph by its indent."""
-    return line.box[0] >= left + _INDENT * line.size and before.box[0] < line.box[0] - _INDENT * line.size
+    return line.box[0] >= left_edge + _INDENT * line.size and before.box[0] < line.box[0] - _INDENT * line.size
 
 
-def _join(before: Line, line: Line, *, full: bool) -> str:
+def _choose_join(before: TextLine, line: TextLine, *, full: bool) -> str:
     if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
         return BROKEN
     if before.hyphen and line.text[0].isalnum():

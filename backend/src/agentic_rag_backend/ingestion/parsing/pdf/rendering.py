@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageDraw
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.errors import InvalidRequest, NotFound, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import PageFrame
-from agentic_rag_backend.ingestion.parsing.pdf.opening import loaded, opened
+from agentic_rag_backend.ingestion.parsing.pdf.opening import load_page, open_pdf
 
 MAX_SIDE_PIXELS = 4_000
 _MARKER = (255, 236, 120)
@@ -28,20 +28,20 @@ class PdfRenderer:
     Both methods raise `UnreadableDocument`, and `NotFound` if there is no page ``number``, which counts from 1.
     """
 
-    def frame(self, content: bytes, number: int) -> PageFrame:
+    def read_frame(self, content: bytes, number: int) -> PageFrame:
         """Return the visible part of a page and its rotation."""
-        with opened(content) as document:
-            page = _page(document, number)
-            return PageFrame(box=_visible(page), rotation=page.get_rotation())
+        with open_pdf(content) as document:
+            page = _load_page(document, number)
+            return PageFrame(box=_visible_box(page), rotation=page.get_rotation())
 
-    def picture(self, content: bytes, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
+    def draw_picture(self, content: bytes, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
         """Return a PNG of a page with ``scale`` pixels a point, with ``boxes`` highlighted.
 
         Raises:
             InvalidRequest: the picture would be too large.
         """
-        with opened(content) as document:
-            page = _page(document, number)
+        with open_pdf(content) as document:
+            page = _load_page(document, number)
             width, height = (math.ceil(side * scale) for side in page.get_size())
             if max(width, height) > MAX_SIDE_PIXELS:
                 largest = math.floor(100 * MAX_SIDE_PIXELS / max(page.get_size())) / 100
@@ -54,43 +54,43 @@ class PdfRenderer:
             except pypdfium2.PdfiumError:
                 raise UnreadableDocument(f"page {number} of the PDF file is damaged: it cannot be drawn") from None
             if boxes:
-                image = _marked(image, [_on_picture(page, image.size, box) for box in boxes])
-            written = io.BytesIO()
-            image.save(written, "PNG")
-            return written.getvalue()
+                image = _mark_boxes(image, [_on_picture(page, image.size, box) for box in boxes])
+            buffer = io.BytesIO()
+            image.save(buffer, "PNG")
+            return buffer.getvalue()
 
 
-def _page(document: pypdfium2.PdfDocument, number: int) -> pypdfium2.PdfPage:
+def _load_page(document: pypdfium2.PdfDocument, number: int) -> pypdfium2.PdfPage:
     if not 1 <= number <= len(document):
         raise NotFound(f"the document has no page {number}; it has {len(document)}")
-    page = loaded(document, number - 1)
+    page = load_page(document, number - 1)
     if page is None:
         raise UnreadableDocument(f"page {number} of the PDF file is damaged")
     return page
 
 
-def _visible(page: pypdfium2.PdfPage) -> Box:
-    left, bottom, right, top = page.get_bbox()
-    return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
+def _visible_box(page: pypdfium2.PdfPage) -> Box:
+    x_min, bottom, right, top = page.get_bbox()
+    return round(x_min, 2), round(bottom, 2), round(right, 2), round(top, 2)
 
 
 def _on_picture(page: pypdfium2.PdfPage, size: tuple[int, int], box: Box) -> tuple[int, int, int, int]:
     """Return a box of the page in pixels of its picture: left, top, right, bottom."""
-    left, bottom, right, top = box
+    x_min, bottom, right, top = box
     corners = (
-        (left - _MARGIN_POINTS, bottom - _MARGIN_POINTS),
+        (x_min - _MARGIN_POINTS, bottom - _MARGIN_POINTS),
         (right + _MARGIN_POINTS, top + _MARGIN_POINTS),
     )
-    found = []
+    marked_corners = []
     for x, y in corners:
         column, row = ctypes.c_int(), ctypes.c_int()
         pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, column, row)
-        found.append((min(max(column.value, -1), size[0]), min(max(row.value, -1), size[1])))
-    (x0, y0), (x1, y1) = found
+        marked_corners.append((min(max(column.value, -1), size[0]), min(max(row.value, -1), size[1])))
+    (x0, y0), (x1, y1) = marked_corners
     return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
-def _marked(image: Image.Image, boxes: Sequence[tuple[int, int, int, int]]) -> Image.Image:
+def _mark_boxes(image: Image.Image, boxes: Sequence[tuple[int, int, int, int]]) -> Image.Image:
     """Return the picture with boxes as with a marker pen: what is under them stays readable."""
     marker = Image.new("RGB", image.size, (255, 255, 255))
     drawing = ImageDraw.Draw(marker)

@@ -28,7 +28,7 @@ class Ruling:
     start: float
     end: float
 
-    def reaches(self, position: float) -> bool:
+    def reaches_position(self, position: float) -> bool:
         """Whether the line passes ``position``."""
         return self.start - TOLERANCE <= position <= self.end + TOLERANCE
 
@@ -41,15 +41,15 @@ class Grid:
     ys: list[float]
     vertical: list[Ruling]
 
-    def divided(self, x: float, y: float) -> bool:
+    def has_line_at(self, x: float, y: float) -> bool:
         """Whether a line at ``x`` stands at the height ``y``."""
-        return any(abs(line.at - x) <= TOLERANCE and line.reaches(y) for line in self.vertical)
+        return any(abs(line.at - x) <= TOLERANCE and line.reaches_position(y) for line in self.vertical)
 
 
 def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
     """Return the grids of at least two rows and two columns."""
     try:
-        strokes = list(_strokes(page))
+        strokes = list(_list_strokes(page))
     except pypdfium2.PdfiumError:  # a part of the page is damaged
         return []
     across: list[Ruling] = []
@@ -59,31 +59,31 @@ def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
             across.append(Ruling((y0 + y1) / 2, min(x0, x1), max(x0, x1)))
         elif abs(x1 - x0) <= 1 and abs(y1 - y0) >= _SHORTEST:
             upright.append(Ruling((x0 + x1) / 2, min(y0, y1), max(y0, y1)))
-    across, upright = _merged(across), _merged(upright)
+    across, upright = _merge_rulings(across), _merge_rulings(upright)
     if not across or not upright or len(across) + len(upright) > MAX_RULINGS:
         return []
-    found = (_grid(*group) for group in _crossing(across, upright))
-    return [grid for grid in found if len(grid.xs) >= 3 and len(grid.ys) >= 3]
+    grids = (_make_grid(*group) for group in _group_crossings(across, upright))
+    return [grid for grid in grids if len(grid.xs) >= 3 and len(grid.ys) >= 3]
 
 
-def _strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     """Yield the straight lines of the page's paths; thin rectangles as one line."""
     for count, drawn in enumerate(page.get_objects([pdfium.FPDF_PAGEOBJ_PATH], max_depth=1)):
         if count == MAX_PATHS:
             return
-        left, bottom, right, top = drawn.get_bounds()
-        if right - left <= TOLERANCE or top - bottom <= TOLERANCE:
-            middle = (left + right) / 2, (bottom + top) / 2
-            wide = right - left > top - bottom
-            yield ((left, middle[1]), (right, middle[1])) if wide else ((middle[0], bottom), (middle[0], top))
+        x_min, bottom, right, top = drawn.get_bounds()
+        if right - x_min <= TOLERANCE or top - bottom <= TOLERANCE:
+            middle = (x_min + right) / 2, (bottom + top) / 2
+            wide = right - x_min > top - bottom
+            yield ((x_min, middle[1]), (right, middle[1])) if wide else ((middle[0], bottom), (middle[0], top))
         elif 0 < pdfium.FPDFPath_CountSegments(drawn) <= MAX_SEGMENTS:
-            yield from _segments(drawn)
+            yield from _list_segments(drawn)
 
 
-def _segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+def _list_segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     matrix = drawn.get_matrix()
     x, y = ctypes.c_float(), ctypes.c_float()
-    begin = last = (0.0, 0.0)
+    begin = position = (0.0, 0.0)
     for index in range(pdfium.FPDFPath_CountSegments(drawn)):
         segment = pdfium.FPDFPath_GetPathSegment(drawn, index)
         pdfium.FPDFPathSegment_GetPoint(segment, x, y)
@@ -91,29 +91,33 @@ def _segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, float],
         if pdfium.FPDFPathSegment_GetType(segment) == pdfium.FPDF_SEGMENT_MOVETO:
             begin = point
         else:
-            yield last, point
-        last = point
+            yield position, point
+        position = point
         if pdfium.FPDFPathSegment_GetClose(segment):
-            yield last, begin
+            yield position, begin
 
 
-def _merged(rulings: Sequence[Ruling]) -> list[Ruling]:
+def _merge_rulings(rulings: Sequence[Ruling]) -> list[Ruling]:
     """Return the rulings with those joined that continue each other, such as the edges of cells side by side."""
     merged: list[Ruling] = []
-    for ruling in sorted(rulings, key=lambda each: (round(each.at / TOLERANCE), each.start)):
-        last = merged[-1] if merged else None
-        if last is not None and abs(last.at - ruling.at) <= TOLERANCE and ruling.start <= last.end + TOLERANCE:
-            last.end = max(last.end, ruling.end)
+    for ruling in sorted(rulings, key=lambda line: (round(line.at / TOLERANCE), line.start)):
+        last_ruling = merged[-1] if merged else None
+        if (
+            last_ruling is not None
+            and abs(last_ruling.at - ruling.at) <= TOLERANCE
+            and ruling.start <= last_ruling.end + TOLERANCE
+        ):
+            last_ruling.end = max(last_ruling.end, ruling.end)
         else:
             merged.append(Ruling(ruling.at, ruling.start, ruling.end))
     return merged
 
 
-def _crossing(across: Sequence[Ruling], upright: Sequence[Ruling]) -> list[tuple[list[Ruling], list[Ruling]]]:
+def _group_crossings(across: Sequence[Ruling], upright: Sequence[Ruling]) -> list[tuple[list[Ruling], list[Ruling]]]:
     """Return the groups of rulings that cross each other."""
     groups: list[tuple[dict[int, Ruling], list[Ruling]]] = []
     for line in upright:
-        rows = {id(row): row for row in across if row.reaches(line.at) and line.reaches(row.at)}
+        rows = {id(row): row for row in across if row.reaches_position(line.at) and line.reaches_position(row.at)}
         columns, apart = [line], []
         for group in groups:
             if rows.keys().isdisjoint(group[0].keys()):
@@ -125,11 +129,13 @@ def _crossing(across: Sequence[Ruling], upright: Sequence[Ruling]) -> list[tuple
     return [(list(rows.values()), columns) for rows, columns in groups]
 
 
-def _grid(across: Sequence[Ruling], upright: Sequence[Ruling]) -> Grid:
-    ys = _distinct([line.at for line in across])
-    return Grid(_distinct([line.at for line in upright]), ys[::-1], list(upright))
+def _make_grid(across: Sequence[Ruling], upright: Sequence[Ruling]) -> Grid:
+    ys = _distinct_positions([line.at for line in across])
+    return Grid(_distinct_positions([line.at for line in upright]), ys[::-1], list(upright))
 
 
-def _distinct(positions: Sequence[float]) -> list[float]:
+def _distinct_positions(positions: Sequence[float]) -> list[float]:
     ordered = sorted(positions)
-    return ordered[:1] + [other for one, other in pairwise(ordered) if other - one > 2 * TOLERANCE]
+    return ordered[:1] + [
+        next_position for position, next_position in pairwise(ordered) if next_position - position > 2 * TOLERANCE
+    ]

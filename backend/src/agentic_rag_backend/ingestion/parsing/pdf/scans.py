@@ -14,10 +14,10 @@ import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.document import Failure
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
+from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout, layout_of
 from agentic_rag_backend.ingestion.parsing.pdf.recognised import words_on
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle
-from agentic_rag_backend.ingestion.parsing.pdf.words import Word
+from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle_sizes
+from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, Recogniser, confidence_of
 
 DPI = 300
@@ -42,14 +42,14 @@ class Scans:
     recogniser: Recogniser
     pages: list[int] = field(default_factory=list)
     """Pages without text of their own."""
-    recognised: dict[int, list[Word]] = field(default_factory=dict)
+    recognised: dict[int, list[PdfWord]] = field(default_factory=dict)
     unread: dict[str, list[int]] = field(default_factory=dict)
     """For each reason, the pages that were not recognised."""
-    _own: dict[int, Sequence[Word]] = field(default_factory=dict)
+    _own: dict[int, Sequence[PdfWord]] = field(default_factory=dict)
     _confidences: list[float] = field(default_factory=list)
     _code: str = "ocr_failed"
 
-    def read(self, page: pypdfium2.PdfPage, number: int, words: Sequence[Word]) -> None:
+    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord]) -> None:
         """Recognise a page if it is a picture. ``words`` are those of its text, few or none."""
         if not is_picture(page):
             return
@@ -59,24 +59,24 @@ class Scans:
             if (stopped := self.recogniser.stopped) is not None:
                 raise stopped
             picture = picture_of(page)
-            found = self.recogniser.words(picture)
+            recognised = self.recogniser.words(picture)
         except NotRecognised as error:
             if not words or self.recogniser.name is not None:
                 self._code = error.code
                 self.unread.setdefault(str(error), []).append(number)
             return
-        if found and confidence_of(found) >= LEAST_PAGE_CONFIDENCE:
-            self._confidences += [word.confidence for word in found]
-            self._own[number], self.recognised[number] = words, _outside(words, words_on(page, picture, found))
+        if recognised and confidence_of(recognised) >= LEAST_PAGE_CONFIDENCE:
+            self._confidences += [word.confidence for word in recognised]
+            self._own[number], self.recognised[number] = words, _words_outside(words, words_on(page, picture, recognised))
 
     def laid_out(self, layouts: Iterable[PageLayout]) -> list[PageLayout]:
         """Return the layouts, of recognised pages with their words. ``layouts`` are those of the pages' own text."""
-        settle([word for words in self.recognised.values() for word in words])
+        settle_sizes([word for words in self.recognised.values() for word in words])
         return [
-            layout_of([*self._own[each.number], *self.recognised[each.number]], each.number, each.label)
-            if each.number in self.recognised
-            else each
-            for each in layouts
+            layout_of([*self._own[layout.number], *self.recognised[layout.number]], layout.number, layout.label)
+            if layout.number in self.recognised
+            else layout
+            for layout in layouts
         ]
 
     @property
@@ -89,25 +89,25 @@ class Scans:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return what the owner should know: pages that were recognised, and pages that cannot be."""
-        found = []
+        messages = []
         if self.recognised:
             by = f"{self.recogniser.name}; mean confidence {fmean(self._confidences):.0%}"
-            found.append(f"text was recognised in pictures ({by}) on {listed(self.recognised)}")
+            messages.append(f"text was recognised in pictures ({by}) on {list_pages(self.recognised)}")
         if self.recogniser.name is None:
-            found += [f"{listed(pages)}: pictures without text; {reason}" for reason, pages in self.unread.items()]
-        return tuple(found)
+            messages += [f"{list_pages(pages)}: pictures without text; {reason}" for reason, pages in self.unread.items()]
+        return tuple(messages)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Return the failure of the document if a recogniser did not read all of its pictures."""
         if self.recogniser.name is None or not self.unread:
             return ()
-        shown = [f"{listed(pages)} ({reason})" for reason, pages in islice(self.unread.items(), _MAX_REASONS)]
-        if more := sum(map(len, islice(self.unread.values(), _MAX_REASONS, None))):
-            shown.append(f"{more} more pages")
-        return (Failure("parse", self._code, f"text in pictures was not recognised: {'; '.join(shown)}"),)
+        reasons = [f"{list_pages(pages)} ({reason})" for reason, pages in islice(self.unread.items(), _MAX_REASONS)]
+        if remaining := sum(map(len, islice(self.unread.values(), _MAX_REASONS, None))):
+            reasons.append(f"{remaining} more pages")
+        return (Failure("parse", self._code, f"text in pictures was not recognised: {'; '.join(reasons)}"),)
 
-    def problem(self, pages: int) -> UnreadableDocument:
+    def make_problem(self, pages: int) -> UnreadableDocument:
         """Return the error of a document with ``pages`` pages whose pictures have no recognised text."""
         reason = next(iter(self.unread), f"no text was recognised in them ({self.recogniser.name})")
         kind = ResourceLimit if self.unread and self._code == ResourceLimit.code else UnreadableDocument
@@ -116,12 +116,12 @@ class Scans:
 
 def is_picture(page: pypdfium2.PdfPage) -> bool:
     """Return whether images cover more than half of the page. Scanners often write a page in several strips."""
-    left, bottom, right, top = page.get_bbox()
-    area = max((right - left) * (top - bottom), 1.0)
+    x_min, bottom, right, top = page.get_bbox()
+    area = max((right - x_min) * (top - bottom), 1.0)
     covered = 0.0
     for image in page.get_objects([pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3):
         x0, y0, x1, y1 = image.get_bounds()
-        width, height = min(x1, right) - max(x0, left), min(y1, top) - max(y0, bottom)
+        width, height = min(x1, right) - max(x0, x_min), min(y1, top) - max(y0, bottom)
         if width > 0 and height > 0:
             covered += width * height
             if covered >= _PICTURE_SHARE * area:
@@ -149,23 +149,23 @@ def picture_of(page: pypdfium2.PdfPage) -> Picture:
     return Picture(drawn.width, drawn.height, max(round(72 * scale), 1), drawn.tobytes())
 
 
-def _outside(own: Sequence[Word], recognised: Sequence[Word]) -> list[Word]:
+def _words_outside(page_words: Sequence[PdfWord], recognised: Sequence[PdfWord]) -> list[PdfWord]:
     """Return the recognised words that the page's own text does not have already."""
-    return [word for word in recognised if not any(_is_within(word, each) for each in own)]
+    return [word for word in recognised if not any(_is_within(word, page_word) for page_word in page_words)]
 
 
-def _is_within(word: Word, other: Word) -> bool:
+def _is_within(word: PdfWord, other_word: PdfWord) -> bool:
     """Return whether the middle of a word is within the box of another one."""
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
-    left, bottom, right, top = other.box
-    return word.turn == other.turn and left <= x <= right and bottom <= y <= top
+    x_min, bottom, right, top = other_word.box
+    return word.turn == other_word.turn and x_min <= x <= right and bottom <= y <= top
 
 
-def listed(pages: Iterable[int]) -> str:
+def list_pages(pages: Iterable[int]) -> str:
     """Return pages as a person lists them: "page 3", "pages 1–4, 7"."""
     numbers = sorted(pages)
-    breaks = [index for index, (one, other) in enumerate(pairwise(numbers), start=1) if other != one + 1]
+    breaks = [index for index, (number, next_number) in enumerate(pairwise(numbers), start=1) if next_number != number + 1]
     runs = [numbers[start:end] for start, end in pairwise([0, *breaks, len(numbers)])]
-    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:_MAX_RANGES]]
-    more = sum(map(len, runs[_MAX_RANGES:]))
-    return f"page{'s' if len(numbers) > 1 else ''} {', '.join(shown)}{f' and {more} more' if more else ''}"
+    ranges = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:_MAX_RANGES]]
+    remaining = sum(map(len, runs[_MAX_RANGES:]))
+    return f"page{'s' if len(numbers) > 1 else ''} {', '.join(ranges)}{f' and {remaining} more' if remaining else ''}"

@@ -9,14 +9,14 @@ from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
+from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable_fields, matches_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.documents import (
+    chunk_results,
     chunk_rows,
     document_status,
     model_results,
-    results,
     revisions,
     submissions,
     tombstones,
@@ -52,7 +52,7 @@ def ready(connection: Connection, tenant: TenantId, document_id: str, version: i
     return ReadyVersion(
         read_document(connection, tenant, document_id),
         versions.whole_version(connection, tenant, document_id, version),
-        results.prepared(connection, tenant, document_id, version),
+        chunk_results.prepared(connection, tenant, document_id, version),
         model_results.usage(connection, tenant, document_id, version),
     )
 
@@ -152,7 +152,7 @@ def _select_documents(tenant: TenantId, state: DocumentState | None, key: str | 
 
 def _passes_filter(row: RowMapping, filter: Filter) -> bool:
     key = public_key(row["key"], row["content_hash"])
-    return matches(filter, filterable(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
+    return matches_filter(filter, filterable_fields(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 
 
 def _required_ids(filter: Filter | None) -> list[str]:
@@ -176,10 +176,10 @@ class DocumentCatalogue(CataloguePart):
     begin_job = write(begin_job)
     begin_processing = write(versions.begin_processing)
     save_parsed = write(versions.save_parsed)
-    save_prepared = write(results.save_prepared)
-    reuse = write(results.reuse)
-    save_extractions = write(results.save_extractions)
-    prepared = read(results.prepared)
+    save_prepared = write(chunk_results.save_prepared)
+    reuse = write(chunk_results.reuse)
+    save_extractions = write(chunk_results.save_extractions)
+    prepared = read(chunk_results.prepared)
     ready = read(ready)
     publish = write(versions.publish)
     fail = write(versions.fail)

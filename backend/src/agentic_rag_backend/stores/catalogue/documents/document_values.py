@@ -176,7 +176,7 @@ class HandOn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class JobEnding:
     """The final state of a job: see `JobCatalogue.finish`."""
 
     job_id: str

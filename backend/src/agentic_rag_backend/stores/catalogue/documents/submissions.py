@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.domain.metadata import beside
+from agentic_rag_backend.domain.metadata import merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
@@ -122,7 +122,7 @@ def _merge_metadata(latest: RowMapping, submission: Submission) -> dict[str, Any
     """Return the metadata: the caller's old values are removed, parsed values (front matter) stay, the new values win."""
     parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
     submitted = plain(submission.metadata)
-    return present({**beside(submitted, parsed), **submitted})
+    return present({**merge_file_fields(submitted, parsed), **submitted})
 
 
 def require_parent(connection: Connection, tenant: TenantId, parent_id: str, version: int) -> None:
@@ -160,7 +160,7 @@ def _keeping_changes(submission: Submission, latest: RowMapping) -> Submission:
     """Return the submission of an attachment with its owner's title and metadata, if its content is the same."""
     if (latest["content_hash"], latest["media_type"]) != (submission.content_hash, submission.media_type):
         return submission
-    merged = {**beside(submission.metadata, latest["submitted_metadata"]), **submission.metadata}
+    merged = {**merge_file_fields(submission.metadata, latest["submitted_metadata"]), **submission.metadata}
     return replace(submission, title=latest["submitted_title"], metadata=merged)
 
 

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.documents.document_values import Ending, ParsedVersion
+from agentic_rag_backend.stores.catalogue.documents.document_values import JobEnding, ParsedVersion
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -204,7 +204,7 @@ def publish(
     *,
     failures: Sequence[Failure] = (),
     fence: Fence | None = None,
-    ending: Ending | None = None,
+    ending: JobEnding | None = None,
     keep_original: bool = True,
 ) -> bool:
     """Make the version visible by compare-and-set, drop prepared chunks of older versions, raise ``state_version``.

@@ -43,7 +43,7 @@ class Topic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutboxEntry:
     """An entry to deliver. ``token`` is new each time the same topic and subject are recorded."""
 
     topic: Topic
@@ -92,7 +92,7 @@ def add_all(connection: Connection, tenant: TenantId, topic: Topic, subjects: Se
         _record_entries(connection, tenant, topic, subjects)
 
 
-def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[Entry]:
+def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[OutboxEntry]:
     """Return the tenant's entries, optionally of some topics, oldest first."""
     conditions = () if topics is None else (outbox.c.topic.in_([topic.value for topic in topics]),)
     statement = (
@@ -101,7 +101,7 @@ def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Seq
         .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
         .limit(limit)
     )
-    return [Entry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
+    return [OutboxEntry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
 
 
 def holds(connection: Connection, tenant: TenantId, topics: Sequence[Topic]) -> bool:
@@ -110,7 +110,7 @@ def holds(connection: Connection, tenant: TenantId, topics: Sequence[Topic]) -> 
     return connection.execute(select(outbox.c.subject).where(*conditions).limit(1)).first() is not None
 
 
-def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:
+def delivered(connection: Connection, tenant: TenantId, entries: Sequence[OutboxEntry]) -> None:
     """Remove entries, except entries that were recorded again since they were read.
 
     Raises ``state_version`` if a handler of an entry wrote to stores that searches read. The change itself raised it before

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.ontology import ontology_of
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.documents import results
+from agentic_rag_backend.stores.catalogue.documents import chunk_results
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.documents.document_values import PreparedChunk
 from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
@@ -114,7 +114,7 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
         version_created_at=version["created_at"],
         failures=failures_from_json(version["failures"]),
         chunks=_read_chunks(connection, tenant, document_id, number),
-        prepared=tuple(results.prepared(connection, tenant, document_id, number)),
+        prepared=tuple(chunk_results.prepared(connection, tenant, document_id, number)),
     )
 
 
@@ -243,7 +243,7 @@ def _stage_record(connection: Connection, tenant: TenantId, record: DocumentReco
     }
     connection.execute(insert(documents), {**shared, **face})
     connection.execute(insert(versions), {**shared, **version})
-    results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
+    chunk_results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
 
 
 def _values_of(record: DocumentRecord, *names: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
-from agentic_rag_backend.stores.vector.edge.engine import Layout
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout
 from agentic_rag_backend.stores.vector.edge.folder import activate_collections, lock, open_shards
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep

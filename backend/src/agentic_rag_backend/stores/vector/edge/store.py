@@ -42,7 +42,7 @@ from qdrant_edge import (
 )
 from qdrant_edge import Filter as EngineFilter
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import (
@@ -57,11 +57,11 @@ from agentic_rag_backend.stores.vector.base import (
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS
-from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.edge_ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.filters import Translation, having_ids, match, within
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
 from agentic_rag_backend.stores.vector.edge.inverse_frequencies import IN_NOTHING, InverseFrequencies
-from agentic_rag_backend.stores.vector.edge.ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep, UpkeepOptions
 from agentic_rag_backend.stores.vector.points import (
@@ -205,7 +205,7 @@ class EdgeVectorStore:
         up_to_version: int,
     ) -> None:
         tenant = require_tenant(tenant)
-        tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
+        tags = tags_of(filterable_fields(metadata, document_id=document_id, key=key, title=title))
         shard = await self._writable(Collection.CHUNKS)
         self._vocabularies[Collection.CHUNKS].add(tenant, tags)
         shard.set_payload(_of_versions(tenant, document_id, up_to_version), {TAGS: tags})

@@ -21,7 +21,7 @@ from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, IndexStatus, IndexUpkeepRun
-from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.edge.replacement import Replacement
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.points import DENSE

@@ -1,0 +1,58 @@
+"""Limits of a tenant's values. They apply to requests, the command line, library calls and archives alike.
+
+`ingestion.metadata_checks` has the limits of metadata, `ingestion.chunking.registry` those of chunking options.
+"""
+
+from __future__ import annotations
+
+from agentic_rag_backend.errors import InvalidRequest
+
+MAX_DOCUMENT_KEY_CHARACTERS = 512
+MAX_TITLE_CHARACTERS = 512
+MAX_PLACE_CHARACTERS = 256
+"""Maximum length of the place of an attachment."""
+MAX_NAME_CHARACTERS = 128
+"""Maximum length of names of tenants and API keys."""
+
+
+def short_text(field: str, value: str | None, limit: int) -> str:
+    """Return ``value`` without surrounding space, or an empty string for None.
+
+    Raises:
+        InvalidRequest: it is longer than ``limit`` characters, or has a character that stores cannot keep.
+    """
+    text = (value or "").strip()
+    if len(text) > limit:
+        raise InvalidRequest(f"{field} has {len(text)} characters; the limit is {limit}")
+    if "\x00" in text:
+        raise InvalidRequest(f"{field} has a NUL character at {text.index(chr(0))}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"{field} has an unpaired surrogate at character {error.start}") from None
+    return text
+
+
+def printable_name(value: str) -> str:
+    """Return the name of a tenant or API key without surrounding space.
+
+    Raises:
+        InvalidRequest: it is blank, too long, or has a character that cannot be printed.
+    """
+    name = value.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
+        raise InvalidRequest(f"a name must have 1 to {MAX_NAME_CHARACTERS} printable characters; got {len(name)}")
+    return name
+
+
+def make_storable(text: str) -> str:
+    """Return ``text`` with NUL and lone surrogates replaced by U+FFFD, because databases refuse them. The length is unchanged."""
+    if text.isascii() and "\0" not in text:
+        return text
+    text = text.replace("\0", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text

@@ -1,0 +1,64 @@
+"""HTML: the content of a page, without its navigation, with its headings, lists and tables."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.html.content import add_html
+from agentic_rag_backend.ingestion.parsing.html.depth import check_elements
+
+_META = ("description", "author", "keywords")
+MAX_META_CHARACTERS = 1_000
+
+
+class HtmlParser:
+    """Parser of HTML and XHTML. Remote images, scripts and styles are neither fetched nor run."""
+
+    def check(self, head: str, *, is_whole: bool) -> Preview:
+        """Read the title. The text is found when the whole page is parsed."""
+        check_elements(head)
+        with _lack_of_memory():
+            return Preview(title=_read_title(LexborHTMLParser(head)), text="")
+
+    def parse(self, text: str) -> ParsedDocument:
+        """Return the content of the page as text."""
+        builder = TextBuilder(len(text))
+        with _lack_of_memory():
+            page = add_html(builder, text)
+            return builder.build(title=_read_title(page), metadata=_read_metadata(page))
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; its headings cannot be told from paragraphs."""
+        return ParsedDocument(text=text)
+
+
+@contextlib.contextmanager
+def _lack_of_memory() -> Iterator[None]:
+    """Turn the library's errors into `MemoryError`. Any text is HTML and the selectors are constant, so nothing else fails."""
+    try:
+        yield
+    except SelectolaxError as error:
+        raise MemoryError(str(error)) from None
+
+
+def _read_title(page: LexborHTMLParser) -> str | None:
+    title_node = page.css_first("head > title")
+    return " ".join(title_node.text(deep=True).split()) or None if title_node is not None else None
+
+
+def _read_metadata(page: LexborHTMLParser) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for node in page.css("meta[name][content]"):
+        name, value = (node.attributes.get("name") or "").lower(), " ".join((node.attributes.get("content") or "").split())
+        if name in _META and value:
+            fields.setdefault(name, value[:MAX_META_CHARACTERS])
+    root = page.css_first("html")
+    if root is not None and (language := (root.attributes.get("lang") or "").strip()):
+        fields["language"] = language[:MAX_META_CHARACTERS]
+    return fields

@@ -1,0 +1,64 @@
+"""Questions from examples: their tenants and documents, as this deployment has them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.plugins.planner_optimizer.examples import Example
+from agentic_rag_backend.plugins.planner_optimizer.planned_search import Question
+from agentic_rag_backend.retrieval.options.filters import parse_filter
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+_REPORTED = 10
+_MOST_OF_ONE_TITLE = 100
+
+
+async def resolve(
+    examples: Sequence[Example], caller: Callable[[str | None], Awaitable[Principal]], documents: DocumentCatalogue
+) -> tuple[Question, ...]:
+    """Return the questions.
+
+    Args:
+        caller: returns the caller for the name or id of a tenant. None: the default tenant.
+
+    Raises:
+        InvalidRequest: rows name a tenant or a document that does not exist. The message has the first ten with their numbers.
+    """
+    questions, problems = [], []
+    for example in examples:
+        try:
+            questions.append(await _question(example, await caller(example.tenant), documents))
+        except (NotFound, InvalidRequest) as error:
+            problems.append(f"row {example.row}: {error.message}")
+    if problems:
+        more = f"; and {len(problems) - _REPORTED} more" if len(problems) > _REPORTED else ""
+        raise InvalidRequest(f"the training file does not match the stores: {'; '.join(problems[:_REPORTED])}{more}")
+    return tuple(questions)
+
+
+async def _question(example: Example, caller: Principal, documents: DocumentCatalogue) -> Question:
+    found = {}
+    for name in example.documents:
+        found[name] = await _ids(name, caller, documents)
+        if not found[name]:
+            raise NotFound(f"no document of tenant {caller.tenant.name!r} has the id, key or title {name[:200]!r}")
+    return Question(example, caller, found)
+
+
+async def _ids(name: str, caller: Principal, documents: DocumentCatalogue) -> frozenset[str]:
+    tenant = caller.tenant.id
+    try:
+        return frozenset([(await documents.document(tenant, name)).id])
+    except AgenticRagError:
+        pass  # a key or a title
+    page = await documents.documents(tenant, limit=1, key=name)
+    if not page.items:
+        page = await documents.documents(tenant, limit=_MOST_OF_ONE_TITLE, filter=_by_title(name))
+    return frozenset(document.id for document in page.items)
+
+
+def _by_title(title: str) -> Filter | None:
+    return parse_filter({"title": {"eq": title}})

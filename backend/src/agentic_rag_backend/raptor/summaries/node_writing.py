@@ -1,0 +1,185 @@
+"""Writes the summaries of nodes, lower levels first, each summary once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from agentic_rag_backend.communities.summaries.community_evidence import SummaryEvidence
+from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_summaries
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser, WrittenSummary
+from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
+from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.graph import CommunitySummary, Label
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.raptor.summaries.node_evidence import inner_evidence, inner_names, leaf_evidence, leaf_names
+from agentic_rag_backend.stores.catalogue.base import SummaryKey, TreeCatalogue
+
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Nodes with the keys of their summaries, and these summaries by node."""
+
+    nodes: list[TreeNode]
+    summaries: dict[str, CommunitySummary]
+
+
+def key_of(node: TreeNode) -> SummaryKey:
+    """Return the key of a node's summary."""
+    return node.fingerprint, node.prompt_version, node.model
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWriter:
+    """Finds or writes the summary of each node.
+
+    Args:
+        summariser: uses the model if it is generative, otherwise writes extractive summaries.
+    """
+
+    trees: TreeCatalogue
+    passages: PassageReader
+    summariser: Summariser
+
+    async def write_nodes(
+        self,
+        tenant: TenantId,
+        nodes: Sequence[TreeNode],
+        known_nodes: Mapping[str, TreeNode],
+        *,
+        by_model: bool,
+        report: RebuildProgress,
+    ) -> tuple[Signed, SummaryTally]:
+        """Return ``nodes`` with their summaries, which are all recorded.
+
+        Args:
+            known_nodes: the other nodes of the tree by id, whose summaries are recorded.
+            by_model: whether a model may be called.
+        """
+        tally = SummaryTally()
+        recorded = await self._on_record(tenant, nodes, by_model=by_model)
+        signed = {node.id: _sign_node(node, recorded[node.id]) for node in nodes if node.id in recorded}
+        tally.reused = len(recorded)
+        lacking = [node for node in nodes if node.id not in recorded]
+        weights = await self._weigh_terms(tenant, lacking, known_nodes)
+        tree = {**known_nodes, **signed}
+        count_done = 0
+        for batch in _batch_nodes(lacking):
+            await report(SUMMARISE, count_done, len(lacking))
+            evidence_of_batch = await self._gather_evidence(tenant, batch, tree, weights)
+            writers = [
+                partial(self._write_node, node, written_summary, by_model=by_model)
+                for node, written_summary in zip(batch, evidence_of_batch, strict=True)
+            ]
+            save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, count_done, len(lacking))
+            written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
+            for node, node_evidence in zip(batch, written_summaries, strict=True):
+                tally.count_summary(node.id, node_evidence)
+                signed[node.id] = tree[node.id] = _sign_node(node, node_evidence.summary)
+                recorded[node.id] = node_evidence.summary
+            count_done += len(batch)
+        await report(SUMMARISE, count_done, len(lacking))
+        return Signed([signed[node.id] for node in nodes], recorded), tally
+
+    async def estimate_usage(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: RebuildProgress
+    ) -> tuple[int, Usage]:
+        """Return the number of summaries to write, and the model usage for them, without calling the model.
+
+        The estimate for a higher node uses the expected size of its children's summaries.
+        """
+        recorded = await self._on_record(tenant, nodes, by_model=by_model)
+        lacking = [node for node in nodes if node.id not in recorded]
+        paid = [node for node in lacking if self._by_model(node, by_model)]
+        usage = Usage()
+        for start in range(0, len(paid), _BATCH):
+            await report("estimate", start, len(paid))
+            leaves = [node for node in paid[start : start + _BATCH] if node.level == 1]
+            for node_evidence in await self._gather_evidence(tenant, leaves, {}, {}):
+                usage += self.summariser.estimate_usage(node_evidence.evidence)
+        above = sum(node.level > 1 for node in paid)
+        if above:
+            of_leaves = max(1, usage.calls)
+            usage += Usage(above * (usage.prompt_tokens // of_leaves), above * (usage.completion_tokens // of_leaves), above)
+        return len(lacking), usage
+
+    def _by_model(self, node: TreeNode, requested: bool) -> bool:
+        # A single passage serves as its own summary.
+        return requested and self.summariser.generative and node.size > 1
+
+    async def _on_record(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool) -> dict[str, CommunitySummary]:
+        """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
+        best, plain = self.summariser.keys[0], self.summariser.keys[-1]
+        keys_by_node: dict[str, list[SummaryKey]] = {}
+        for node in nodes:
+            keys = [(node.fingerprint, *best)]
+            if not self._by_model(node, by_model):
+                keys.append((node.fingerprint, *plain))
+            keys_by_node[node.id] = keys
+        summaries = await self.trees.summaries(tenant, list({key for keys in keys_by_node.values() for key in keys}))
+        return {
+            id: next(summaries[key] for key in keys if key in summaries)
+            for id, keys in keys_by_node.items()
+            if any(k in summaries for k in keys)
+        }
+
+    async def _weigh_terms(
+        self, tenant: TenantId, new_nodes: Sequence[TreeNode], known_nodes: Mapping[str, TreeNode]
+    ) -> dict[str, float]:
+        if not new_nodes:
+            return {}
+        ids = {id for node in (*new_nodes, *known_nodes.values()) if node.level == 1 for id in node.children}
+        return await self.passages.term_weights(tenant, sorted(ids))
+
+    async def _write_node(self, node: TreeNode, node_evidence: _Given, *, by_model: bool) -> WrittenSummary:
+        written_summary = await self.summariser.instead_of(
+            node_evidence.plain, node_evidence.evidence, by_model=self._by_model(node, by_model)
+        )
+        return replace(written_summary, summary=replace(written_summary.summary, names=node_evidence.names))
+
+    async def _gather_evidence(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], tree: Mapping[str, TreeNode], weights: Mapping[str, float]
+    ) -> list[_Given]:
+        below = [tree[id] for node in nodes if node.level > 1 for id in node.children]
+        summaries = await self.trees.summaries(tenant, [key_of(child) for child in below])
+        texts = await self.passages.read_texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
+
+        def gather_one(node: TreeNode) -> _Given:
+            if node.level == 1:
+                passages = [texts[id] for id in node.children if id in texts]
+                evidence, names = leaf_evidence(node, passages, weights), leaf_names(passages)
+            else:
+                keys = [key_of(tree[id]) for id in node.children]
+                child_summaries = [summaries[key] for key in keys if key in summaries]
+                evidence, names = inner_evidence(node, child_summaries, weights), inner_names(child_summaries)
+            return _Given(evidence, names, extractive_summary(evidence, weights))
+
+        # Reading sentences takes half a second, so let the event loop serve others.
+        return await asyncio.to_thread(lambda: [gather_one(node) for node in nodes])
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The evidence of a summary, the names of the node, and the extractive summary."""
+
+    evidence: SummaryEvidence
+    names: tuple[Label, ...]
+    plain: CommunitySummary
+
+
+def _sign_node(node: TreeNode, summary: CommunitySummary) -> TreeNode:
+    return replace(node, prompt_version=summary.prompt_version, model=summary.model)
+
+
+def _batch_nodes(nodes: Sequence[TreeNode]) -> Iterator[list[TreeNode]]:
+    """Yield batches, each of one level, the lowest level first."""
+    for level in sorted({node.level for node in nodes}):
+        here = [node for node in nodes if node.level == level]
+        yield from (here[start : start + _BATCH] for start in range(0, len(here), _BATCH))
