@@ -20,10 +20,10 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, find_conflict
-from agentic_rag_backend.generation.claims.entries import check_entry, misplaces_number
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage, index_passage
 from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
+from agentic_rag_backend.generation.claims.quantities import misplaces_number
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import (
     Token,
@@ -148,9 +148,6 @@ class LexicalVerifier:
         if part is not None and (part.qualified or (part.limited and has_verb(claim.text))):
             return Verdict(claim, reason="modality")
         cited = self._cited_passages(claim)
-        entry = check_entry(claim.text, [*cited, *(passage for passage in self._by_marker.values() if passage not in cited)])
-        if entry is not None:
-            return Verdict(claim, (entry,)) if isinstance(entry, SupportingSpan) else Verdict(claim, reason=entry)
         reasons: dict[Language, Reason] = {}
         for language, passages in self._by_language(claim):
             verdict = self._check_language(claim, language, [passage for passage in cited if passage in passages], passages)
