@@ -60,6 +60,7 @@ class Language:
     conjunctions: frozenset[str] = _EMPTY
     noun_phrases: frozenset[str] = _EMPTY
     links: frozenset[str] = _EMPTY
+    symmetric: frozenset[str] = _EMPTY
     particles: frozenset[str] = _EMPTY
     transliteration: frozenset[str] = _EMPTY
     question_words: frozenset[str] = _EMPTY

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason
-from agentic_rag_backend.generation.claims.frames import changes_frame
+from agentic_rag_backend.generation.claims.frames import changes_frame, swaps_sides
 from agentic_rag_backend.generation.claims.names import Surroundings, changes_name, joins_names
 from agentic_rag_backend.generation.claims.opposites import states_opposite
 from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
 from agentic_rag_backend.generation.claims.quantities import changes_quantity
 from agentic_rag_backend.generation.claims.tokens import Token
 from agentic_rag_backend.generation.claims.unspaced import exchanges_sides, replaces_name
+from agentic_rag_backend.language.languages import ENGLISH
 from agentic_rag_backend.language.lexicon import Language, plain_form
 
 _QUOTED = re.compile('["“”„«「『]([^"“”„«»「」『』]{3,600})(?:["“”»」』]|\\Z)')
@@ -58,7 +59,8 @@ def find_conflict(claim: str, tokens: Sequence[Token], evidence: Evidence) -> Re
     qualified = asserts_more(tokens, quotes, language)
     if qualified is not None:
         return qualified
-    if language.unspaced and exchanges_sides(tokens, quotes, language):
+    exchanges = exchanges_sides(tokens, quotes, language) if language.unspaced else False
+    if exchanges or (language.code == ENGLISH and swaps_sides(tokens, quotes, evidence.names, language)):
         return "roles"
     quoted = frozenset(token.form for quote in quotes for token in quote)
     return changes_frame(tokens, quotes, evidence.names, evidence.around.titles - quoted, language)

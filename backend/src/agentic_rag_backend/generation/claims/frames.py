@@ -45,6 +45,33 @@ def changes_frame(
     return None
 
 
+def swaps_sides(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], names: Collection[str], language: Language) -> bool:
+    """Return whether a name stands before a word of the claim, and only after it in the quotes, or the reverse.
+
+    "The barrage began the Harbour Authority" has a single name, so that no other one shows the exchange.
+    """
+    quoted = [neighbour for quote in quotes for neighbour in _list_neighbours(quote, names, language)]
+    for forms, side, word in _list_neighbours(claim, names, language):
+        sides = {quoted_side for quoted_forms, quoted_side, quoted_word in quoted if quoted_word == word and quoted_forms & forms}
+        if sides and side not in sides:
+            return True
+    return False
+
+
+def _list_neighbours(
+    tokens: Sequence[Token], names: Collection[str], language: Language
+) -> Iterator[tuple[frozenset[str], str, str]]:
+    """Yield the forms of each name with a word directly after or before it, and the side of the name."""
+    for mention in mentions_in(tokens, names):
+        article = mention.first > 0 and tokens[mention.first - 1].form in language.articles
+        for side, at in (("subject", mention.last + 1), ("object", mention.first - 1 - article)):
+            if mention.number or not 0 <= at < len(tokens):
+                continue
+            breaks = any(token.breaks or token.first for token in tokens[min(at, mention.last) + 1 : max(at, mention.first) + 1])
+            if tokens[at].content and not tokens[at].capital and not breaks and tokens[at].form not in language.symmetric:
+                yield mention.forms, side, tokens[at].form
+
+
 def list_frames(tokens: Sequence[Token], names: Collection[str], language: Language) -> list[tuple[Mention, frozenset[Frame]]]:
     """Return the names and numbers with the words around them.
 
@@ -55,10 +82,12 @@ def list_frames(tokens: Sequence[Token], names: Collection[str], language: Langu
         tokens = list(_mark_nouns(tokens, language))
     mentions = mentions_in(tokens, names, linked=False)
     frames = [(mention, _frames_of(tokens, mention, language)) for mention in mentions]
-    collapsed, places = _collapse_names(tokens, mentions)
+    collapsed, places = _collapse_names(tokens, mentions, language)
     for mention, position in places:
         alike = _frames_of(collapsed, position, language, named=True)
-        frames.append((mention, frozenset((_NAME, *frame) for frame in alike if _NAME in frame)))
+        frames.append(
+            (mention, frozenset((_NAME, *frame) for frame in alike if _NAME in frame and language.symmetric.isdisjoint(frame)))
+        )
     return frames
 
 
@@ -70,14 +99,18 @@ def _mark_nouns(tokens: Sequence[Token], language: Language) -> Iterator[Token]:
         yield token if capital is token.capital else replace(token, capital=capital)
 
 
-def _collapse_names(tokens: Sequence[Token], mentions: Sequence[Mention]) -> tuple[list[Token], list[tuple[Mention, Mention]]]:
+def _collapse_names(
+    tokens: Sequence[Token], mentions: Sequence[Mention], language: Language
+) -> tuple[list[Token], list[tuple[Mention, Mention]]]:
     """Return the words with one word for each name, and each name with its place in them."""
     collapsed: list[Token] = []
     places: list[tuple[Mention, Mention]] = []
     end = 0
     for mention in mentions:
         if not mention.number:
-            collapsed += tokens[end : mention.first]
+            # "Leads the Harbour Authority" and "leads Mara Venn" have one frame.
+            article = mention.first > end and tokens[mention.first - 1].form in language.articles
+            collapsed += tokens[end : mention.first - article]
             places.append((mention, replace(mention, first=len(collapsed), last=len(collapsed))))
             collapsed.append(replace(tokens[mention.first], form=_NAME, content=False))
             end = mention.last + 1
