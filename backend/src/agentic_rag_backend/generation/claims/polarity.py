@@ -62,6 +62,9 @@ def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], 
             return True
     scoped = {form for scope in claimed for form in scope.forms}
     forms = content_of(claim) - scoped
+    if language.unspaced:
+        # A scope of characters has several words.
+        denied = [(scope, quote) for scope, quote in denied if scoped.isdisjoint(scope.forms)]
     return any(scope.forms[:1] and scope.forms[0] not in scoped and _states_scope(scope, forms, quote) for scope, quote in denied)
 
 
