@@ -117,10 +117,11 @@ def _form_of(word: str, following: str, language: Language) -> str:
 
 def _split_run(start: int, run: str, language: Language) -> Iterator[tuple[int, int, str]]:
     lexicon = language.negations | language.hedges | language.limits | language.marks.keys()
-    at = 0
+    at = checked = 0  # the numerals before ``checked`` are no number
     while at < len(run):
-        numerals = _NUMERALS.match(run, at)
+        numerals = _NUMERALS.match(run, at) if at >= checked else None
         value = _value_of(numerals[0], run[at - 1 : at]) if numerals else None
+        checked = numerals.end() if numerals else checked
         size = next((size for size in range(_LONGEST_WORD, 1, -1) if run[at : at + size] in lexicon), 1)
         size = len(numerals[0]) if numerals and value is not None else size
         word = run[at : at + size]

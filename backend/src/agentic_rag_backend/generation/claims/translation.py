@@ -114,7 +114,8 @@ class EmbeddingVerifier:
         ]
         fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if fresh:
-            self._vectors.update(zip(fresh, await similarity.embed(fresh), strict=True))
+            vectors = await similarity.embed(fresh)
+            self._vectors.update(zip(fresh, vectors, strict=True))
         for index, quotes in candidates.items():
             verdicts[index] = await self._decide_claim(verdicts[index], quotes, similarity)
 
