@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.knowledge.extraction import word_scores
-from agentic_rag_backend.knowledge.extraction.ballots import RELATIONS, Ballot, chances, related
+from agentic_rag_backend.knowledge.extraction.ballots import RELATIONS, Ballot, chances, relate_names
 from agentic_rag_backend.knowledge.extraction.rules import RuledDocument
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 from agentic_rag_backend.knowledge.extraction.word_scores import CLASSES, DECIDED, SLOTS, WordScores, word_pieces
@@ -187,7 +187,7 @@ class Fit:
         place_of = {(row.document, row.ballot.key): place for place, row in enumerate(self.rows)}
         for number, document in enumerate(self.documents):
             keys = [key for key, ballot in document.ballots.items() if ballot.uses]
-            for key, relations in related(keys, document.listed()).items():
+            for key, relations in relate_names(keys, document.list_neighbours()).items():
                 for relation, others in relations.items():
                     places = [place_of[number, other] for other in others]
                     heard[place_of[number, key], RELATIONS.index(relation)] = alone[places].mean(axis=0)

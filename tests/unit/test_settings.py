@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.cli.configuration import effective
+from agentic_rag_backend.cli.configuration import list_effective
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.settings_derived import PROFILES
@@ -197,10 +197,10 @@ def test_every_value_of_a_profile_is_within_the_limits_of_its_setting() -> None:
 
 def test_the_source_of_a_derived_value_is_the_setting_it_follows_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_PROFILE", "local")
-    sources = {each.name: each.source for each in effective(Settings())}
+    sources = {each.name: each.source for each in list_effective(Settings())}
     assert (sources["LLM_MAX_CONCURRENCY"], sources["REQUEST_TIMEOUT_S"]) == ("LLM_PROFILE", "LLM_PROFILE")
     monkeypatch.setenv("LLM_TIMEOUT_S", "120")
-    sources = {each.name: each.source for each in effective(Settings())}
+    sources = {each.name: each.source for each in list_effective(Settings())}
     assert (sources["LLM_TIMEOUT_S"], sources["REQUEST_TIMEOUT_S"], sources["HOST"]) == (
         "environment",
         "LLM_TIMEOUT_S",

@@ -53,7 +53,7 @@ def endpoint_address(value: str, name: str) -> str:
     if parts.query or parts.fragment:
         raise _refuse_value(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
     path = _path_of(parts.path.rstrip("/"))
-    usual_path = next((path_ for host, path_ in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
+    usual_path = next((host_path for host, host_path in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
     if path in ("", usual_path.removesuffix(_VERSION)):
         path = usual_path
     if path.endswith("/api"):

@@ -126,7 +126,7 @@ async def test_a_document_that_cannot_be_embedded_keeps_its_original_until_it_is
 
     preparation = container.ingestion._preparation
     with monkeypatch.context() as patched:
-        patched.setattr(type(preparation.reader), "read_version", broken)
+        patched.setattr(type(preparation.reader), "read", broken)
         submitted = await client.data("POST", "/documents", status=202, json={"text": "Eels swim.", "key": "broken"})
         assert (await client.ended(submitted["job_id"]))["state"] == "failed"
     assert len(originals(container)) == 1

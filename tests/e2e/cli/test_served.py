@@ -403,12 +403,12 @@ from agentic_rag_backend.cli.operations import serve
 number = getattr(signal, sys.argv[1])
 
 @contextmanager
-def signalled(*arguments, announced=serve.announced):
-    with announced(*arguments):
+def signalled(*arguments, announce=serve.announce_server):
+    with announce(*arguments):
         os.kill(os.getpid(), number)
         yield
 
-serve.announced = signalled
+serve.announce_server = signalled
 sys.argv[1:] = ["serve", "--port", "0"]
 main()
 """

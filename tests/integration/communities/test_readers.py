@@ -125,7 +125,7 @@ async def test_a_rebuild_that_waits_can_be_cancelled(world: Any, story: Story, m
     await world.catalogue.jobs.request_cancel(tenant, job.id)
     await running
     assert (await world.catalogue.jobs.job(tenant, job.id)).state is JobState.CANCELLED
-    assert (await service.status(tenant))["generation"] == 0
+    assert (await service.read_status(tenant))["generation"] == 0
 
 
 async def test_patience_ends(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ async def test_build_covers_the_graph_and_cites_passages(world: Any, story: Stor
                 chunk = (await world.catalogue.documents.hydrate(tenant, [source.chunk_id]))[source.chunk_id].chunk
                 assert finding.statement in chunk.text
     assert tidal.id in await found_by_vector(world, tenant, tidal.generation)
-    status = await service.status(tenant)
+    status = await service.read_status(tenant)
     assert status["generation"] == tidal.generation
     assert status["stale"] is False
     assert status["levels"] == {"0": len(views)}
@@ -185,7 +185,7 @@ async def test_one_more_document_rewrites_only_what_it_touches(world: Any, story
         "Orchard",
         ["Bastian Krol planted the Winter Orchard in Ostrava with Alena Novak."],
     )
-    assert (await service.status(tenant))["stale"] is True
+    assert (await service.read_status(tenant))["stale"] is True
     job = await rebuild(world, service, tenant)
     after = {view.id for view in await everything(service, tenant)}
     assert job.result is not None
@@ -308,7 +308,7 @@ async def test_cancelled_rebuild_leaves_the_old_generation(world: Any, story: St
     await asyncio.wait_for(running, 10)
     assert (await world.catalogue.jobs.job(tenant, job.id)).state is JobState.CANCELLED
     assert [view.id for view in await everything(service, tenant)] == [view.id for view in before]
-    assert (await service.status(tenant))["generation"] == before[0].generation
+    assert (await service.read_status(tenant))["generation"] == before[0].generation
 
 
 async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new(
@@ -348,7 +348,7 @@ async def test_dry_run_counts_and_changes_nothing(world: Any, story: Story) -> N
     assert job.result["model_calls"] == job.result["communities"] > 0
     assert job.result["prompt_tokens"] > 100
     assert model.requests == []
-    assert (await service.status(tenant))["generation"] == 0
+    assert (await service.read_status(tenant))["generation"] == 0
     assert await everything(service, tenant) == ()
     real = await rebuild(world, service, tenant)
     assert real.result is not None

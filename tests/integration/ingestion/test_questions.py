@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripted_models import ScriptedModel
-from tests.integration.ingestion.test_paid_once import Metered, report
+from tests.integration.ingestion.test_paid_once import PLACES, Metered
+from tests.integration.ingestion.test_paid_once import report as report_of
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions
 from agentic_rag_backend.domain.job import JobState
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 PATTERNS = QuestionOptions("patterns", 2)
 SMALL = ProcessingOptions(chunking=ChunkingOptions(chunk_size=60, overlap=0))
+
+
+FOUNDED = {number: f"The Institute of {place} was founded by Mara Voss in 2009." for number, place in enumerate(PLACES)}
+
+
+def report(*, besides: dict[int, str] | None = None) -> str:
+    """Return a document of ten chunks with two questions each. Some of them have a different text."""
+    return report_of(besides={**FOUNDED, **(besides or {})})
 
 
 async def take_in(world: World, text: str, *, questions: QuestionOptions | None = PATTERNS, key: str = "report") -> str:
@@ -46,7 +55,7 @@ async def test_questions_are_on_record_and_in_the_index_with_their_version(world
     document = await take_in(world, report())
     asked = await texts(world, document)
     assert len(asked) == 10
-    assert asked[0] == ("Who founded the Tidal Institute in Scarrow?", "What did Mara Voss found?")
+    assert asked[0] == ("Who founded the Institute of Scarrow?", "When was the Institute of Scarrow founded?")
     points = await question_points(world)
     ids = (await world.catalogue.questions.embedded(world.tenant, [document]))[document]
     assert set(points) == set(ids)
@@ -58,10 +67,10 @@ async def test_questions_are_on_record_and_in_the_index_with_their_version(world
     await world.ingestion.update(world.tenant, document, fields={"shelf": 7})
     assert all('["shelf", 7]' in point.tags for point in (await question_points(world)).values())
 
-    again = await take_in(world, report(besides={0: "The Heron has two blades."}))
+    again = await take_in(world, report(besides={0: "The Heron is a turbine."}))
     assert again == document
     asked = await texts(world, document)
-    assert asked[0] == ("How many blades does the Heron have?",)
+    assert asked[0] == ("What is the Heron?",)
     points = await question_points(world)
     assert set(points) == set((await world.catalogue.questions.embedded(world.tenant, [document]))[document])
     assert {point.version for point in points.values()} == {2}
@@ -75,7 +84,7 @@ async def test_only_changed_chunks_and_new_options_are_paid(builder: Builder) ->
     assert meter.paid() == 10
     document = await take_in(world, report(), questions=PATTERNS)
     assert meter.paid() == 20, "the questions only: the chunks are known"
-    await take_in(world, report(besides={3: "The Heron has two blades."}), questions=PATTERNS)
+    await take_in(world, report(besides={3: "The Heron is a turbine."}), questions=PATTERNS)
     assert meter.paid() == 2, "one chunk with one question"
     await take_in(world, report(), questions=QuestionOptions("patterns", 1))
     assert meter.paid() == 11, "another number of questions is another recipe"
@@ -103,7 +112,10 @@ async def test_without_a_model_patterns_ask_and_the_document_says_so(world: Worl
     assert (job.state, document.state) == (JobState.PARTIAL, DocumentState.PARTIAL)
     ((stage, code),) = [(failure.stage, failure.code) for failure in document.failures]
     assert (stage, code) == ("questions", "no_model")
-    assert (await texts(world, document.id))[0] == ("Who founded the Tidal Institute in Scarrow?", "What did Mara Voss found?")
+    assert (await texts(world, document.id))[0] == (
+        "Who founded the Institute of Scarrow?",
+        "When was the Institute of Scarrow founded?",
+    )
     again = await world.submit(report(), key="report", options=SMALL, questions=PATTERNS)
     assert (await world.ended(again.job)).state is JobState.SUCCEEDED
 

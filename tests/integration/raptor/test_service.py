@@ -81,7 +81,7 @@ async def test_a_build_holds_every_passage_and_says_what_passages_say(world: Any
         assert not view.stale
         for finding in view.findings:
             assert all(finding.statement in said[source.chunk_id] for source in finding.sources)
-    status = await service.status(tenant)
+    status = await service.read_status(tenant)
     assert (status["generation"], status["stale"], status["last_job"].id) == (1, False, job.id)
     assert (await service.get(tenant, views[0].id)) == views[0]
     assert {view.level for view in (await service.list(tenant, level=1)).items} == {1}
@@ -121,7 +121,7 @@ async def test_a_new_document_rewrites_the_path_to_the_root_and_nothing_else(wor
     before = {node.id: node for node in await tree(world, tenant)}
     calls, embedded = len(model.requests), world.embedder.embedded
     await world.add(tenant, "late", ["The harbour keeper of harbour hill counted harbour boats beside the harbour gate."])
-    assert (await service.status(tenant))["stale"]
+    assert (await service.read_status(tenant))["stale"]
     own = world.embedder.embedded - embedded
     job = await world.build(service, tenant)
     after = {node.id: node for node in await tree(world, tenant)}
@@ -141,7 +141,7 @@ async def test_a_new_document_rewrites_the_path_to_the_root_and_nothing_else(wor
     assert len(model.requests) - calls == len(path)
     assert world.embedder.embedded - embedded - own == len(path)
     assert before.keys() == after.keys()
-    assert not (await service.status(tenant))["stale"]
+    assert not (await service.read_status(tenant))["stale"]
 
 
 def _chunks(nodes: dict[str, TreeNode]) -> set[str]:
@@ -192,7 +192,7 @@ async def test_a_deleted_document_leaves_no_word_and_its_path_is_written_anew(wo
     kept = await trees.summaries(tenant, [(node.fingerprint, node.prompt_version, node.model) for node in nodes])
     assert "Wilhelmine" not in str(list(kept.values()))
     assert "Wilhelmine" not in str(await service.list(tenant, limit=1000))
-    assert (await service.status(tenant))["stale"]
+    assert (await service.read_status(tenant))["stale"]
     assert (await trees.pointer(tenant)).generation == generation
     await world.build(service, tenant)
     for view in (await service.list(tenant, limit=1000)).items:
@@ -249,7 +249,7 @@ async def test_an_estimate_is_what_the_build_then_calls(world: Any) -> None:
     job = await world.build(service, tenant, dry_run=True)
 
     assert model.requests == []
-    assert (await service.status(tenant))["generation"] == 0
+    assert (await service.read_status(tenant))["generation"] == 0
     assert job.result["prompt_tokens"] > 0
     built = await world.build(service, tenant)
     assert len(model.requests) == job.result["model_calls"] == job.result["summaries_to_write"] == built.result["nodes"]

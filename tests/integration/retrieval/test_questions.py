@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ASKED = "Who engraved the Glass Atlas?"
+PRINTED = " The Glass Atlas was printed in 1903."
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -29,7 +30,7 @@ async def asked(corpus: Corpus) -> TenantId:
     corpus.documents[tenant] = {}
     fields = {"questions": QuestionOptions("patterns")}
     texts = {
-        key: (f"# {title}\n\n{text}", {"title": title, "metadata": metadata, **fields})
+        key: (f"# {title}\n\n{text}{PRINTED if key == 'atlas' else ''}", {"title": title, "metadata": metadata, **fields})
         for key, (title, text, metadata) in CORPUS.items()
     }
     await corpus.add_all(tenant, texts)

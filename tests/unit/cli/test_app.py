@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from agentic_rag_backend.cli import configuration
 from agentic_rag_backend.cli.app import app, run
 from agentic_rag_backend.cli.commands.demo import find_examples
-from agentic_rag_backend.cli.operations.listening import listen, url_of
+from agentic_rag_backend.cli.operations.listening import open_socket, url_of
 from agentic_rag_backend.cli.operations.serve import is_loopback
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
 from agentic_rag_backend.models.registry import MODELS
@@ -226,7 +226,7 @@ def test_models_are_named_in_one_line(given: dict[str, str], line: str) -> None:
 
 def test_a_better_encoder_is_suggested_while_the_bundled_one_is_in_use(tmp_path: Path) -> None:
     def hint(**given: object) -> str | None:
-        return configuration.encoder_hint(Settings(_env_file=None, data_dir=tmp_path, **given))  # type: ignore[arg-type, call-arg]
+        return configuration.suggest_encoder(Settings(_env_file=None, data_dir=tmp_path, **given))  # type: ignore[arg-type, call-arg]
 
     shown = hint()
     assert shown is not None
@@ -250,7 +250,7 @@ def test_the_figures_of_the_suggestion_are_those_of_the_guide(tmp_path: Path) ->
     bundled, _, better, _ = columns["MuSiQue R@5: `dense`, `hybrid`, `graph`, `auto`"]
     cost = columns["CPU time of a passage, share of float32"]
     ms = [re.search(r"\(([\d.]+) of", cell) for cell in (cost[2], cost[0])]
-    assert configuration.encoder_hint(Settings(_env_file=None, data_dir=tmp_path)) == (  # type: ignore[call-arg]
+    assert configuration.suggest_encoder(Settings(_env_file=None, data_dir=tmp_path)) == (  # type: ignore[call-arg]
         "hint: a better encoder of English is installed by 'agentic-rag models pull bge-small-en-v1.5'"
         f" ({columns['download'][2]});"
         f" recall of hybrid search on MuSiQue: {better.split(', ')[1]} instead of {bundled.split(', ')[1]};"
@@ -281,13 +281,13 @@ def test_everything_else_can_be_reached_from_outside(host: str) -> None:
 
 
 def test_a_used_port_and_a_foreign_address_are_reported() -> None:
-    with listen("127.0.0.1", 0) as taken:
+    with open_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert url_of(taken) == f"http://127.0.0.1:{port}"
         with pytest.raises(Conflict, match=f"port {port} on 127.0.0.1 is in use"):
-            listen("127.0.0.1", port)
+            open_socket("127.0.0.1", port)
     with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1"):
-        listen("192.0.2.1", 0)
+        open_socket("192.0.2.1", 0)
 
 
 def test_an_unspecified_address_is_reached_by_loopback() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.cli import following, intake, progress
+from agentic_rag_backend.cli import following, progress
 from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.intake import FAILURES, IN_FLIGHT, LISTED, SENDING, SENDING_BYTES, Intake, Processing
 from agentic_rag_backend.cli.session.client import Client
@@ -83,7 +83,7 @@ async def test_concurrent_submissions_are_bounded() -> None:
         nonlocal read
         for document in _rows(2000):
             read += 1
-            assert read - ended <= IN_FLIGHT + intake._AHEAD + 1
+            assert read - ended <= IN_FLIGHT + 1
             yield document
 
     ended = 0
@@ -92,18 +92,18 @@ async def test_concurrent_submissions_are_bounded() -> None:
         nonlocal ended
         ended += 1
 
-    results = await Intake(jobs, Processing(), wait=True, on_ended=note).take(counted())
+    results = await Intake(jobs, Processing(), wait=True, on_ended=note).submit_documents(counted())
     assert results.counts == {"ready": 2000}
     assert results.fine
     assert 1 < jobs.most["open"] <= IN_FLIGHT
     assert jobs.most["sending"] <= SENDING
-    assert len(results.first) == LISTED
-    assert [item.key for item in results.first] == [f"k{number}" for number in range(LISTED)]
+    assert len(results.items) == LISTED
+    assert [item.key for item in results.items] == [f"k{number}" for number in range(LISTED)]
 
 
 async def test_jobs_are_asked_for_by_the_page_not_one_by_one() -> None:
     jobs, started = Jobs(), time.monotonic()
-    await Intake(jobs, Processing(), wait=True).take(_rows(1000))
+    await Intake(jobs, Processing(), wait=True).submit_documents(_rows(1000))
     assert jobs.calls["GET"] <= 20
     # A page per interval, however many jobs are open. How many intervals there are depends on the machine.
     assert jobs.calls["page"] <= (time.monotonic() - started) / following.POLL_INTERVAL_S + 1
@@ -111,7 +111,7 @@ async def test_jobs_are_asked_for_by_the_page_not_one_by_one() -> None:
 
 async def test_jobs_that_others_push_off_the_page_still_end() -> None:
     jobs = Jobs(foreign=IN_FLIGHT)
-    results = await Intake(jobs, Processing(), wait=True).take(_rows(200))
+    results = await Intake(jobs, Processing(), wait=True).submit_documents(_rows(200))
     assert results.counts == {"ready": 200}
     assert jobs.calls["GET"] <= jobs.calls["page"] * following.ALONE
 
@@ -120,12 +120,12 @@ async def test_large_documents_are_sent_few_at_a_time() -> None:
     jobs = Jobs()
     jobs.pause_s = 0.05
     content = b"x" * (SENDING_BYTES // 3)
-    await Intake(jobs, Processing(), wait=False).take(_rows(12, content=content))
+    await Intake(jobs, Processing(), wait=False).submit_documents(_rows(12, content=content))
     assert jobs.most["bytes"] <= SENDING_BYTES
     assert 2 <= jobs.most["sending"] <= 3
     jobs = Jobs()
     jobs.pause_s = 0.05
-    await Intake(jobs, Processing(), wait=False).take(_rows(3, content=b"x" * (SENDING_BYTES + 1)))
+    await Intake(jobs, Processing(), wait=False).submit_documents(_rows(3, content=b"x" * (SENDING_BYTES + 1)))
     assert jobs.most["sending"] == 1
 
 
@@ -149,10 +149,10 @@ async def test_failures_are_counted_all_and_kept_few() -> None:
         yield from bad
         yield from _rows(5, key="refused")
 
-    results = await Intake(Jobs(), Processing(), wait=False).take(documents())
+    results = await Intake(Jobs(), Processing(), wait=False).submit_documents(documents())
     assert results.counts == {"queued": 1500, "refused": 1005}
     assert not results.fine
-    assert (len(results.failures), len(results.first)) == (FAILURES, LISTED)
+    assert (len(results.failures), len(results.items)) == (FAILURES, LISTED)
     assert results.failures[0].error == {"code": "bad_row", "message": "row 1: no"}
 
 
@@ -162,21 +162,21 @@ async def test_what_ends_the_reading_or_the_server_ends_the_intake() -> None:
         raise InvalidRequest("two files")
 
     with pytest.raises(InvalidRequest, match="two files"):
-        await Intake(Jobs(), Processing(), wait=True).take(broken())
+        await Intake(Jobs(), Processing(), wait=True).submit_documents(broken())
 
     class Gone(Jobs):
         async def post(self, path: str, body: Any = None) -> Any:
             raise StoreUnavailable("gone")
 
     with pytest.raises(StoreUnavailable):
-        await Intake(Gone(), Processing(), wait=True).take(_rows(500))
+        await Intake(Gone(), Processing(), wait=True).submit_documents(_rows(500))
 
 
 def test_forms_and_bodies_have_the_same_processing_options() -> None:
     processing = Processing(chunking={"unit": "tokens"}, extraction="rules")
-    assert processing.members() == {"chunking": {"unit": "tokens"}, "extraction": "rules"}
-    assert processing.fields() == {"chunking": '{"unit": "tokens"}', "extraction": "rules"}
-    assert Processing(chunking={}).members() == {}
+    assert processing.as_body() == {"chunking": {"unit": "tokens"}, "extraction": "rules"}
+    assert processing.as_form() == {"chunking": '{"unit": "tokens"}', "extraction": "rules"}
+    assert Processing(chunking={}).as_body() == {}
 
 
 async def test_jobs_that_take_long_do_not_keep_those_behind_them_from_being_seen() -> None:
@@ -186,7 +186,7 @@ async def test_jobs_that_take_long_do_not_keep_those_behind_them_from_being_seen
             return {"id": job_id, "state": "running", "stage": "embed"} if late else super()._job(job_id)
 
     async with asyncio.timeout(20):
-        results = await Intake(Slow(foreign=IN_FLIGHT), Processing(), wait=True).take(_rows(40))
+        results = await Intake(Slow(foreign=IN_FLIGHT), Processing(), wait=True).submit_documents(_rows(40))
     assert results.counts == {"ready": 40}
 
 
@@ -209,9 +209,9 @@ class Mail(Jobs):
 
 
 async def test_attachments_are_followed_and_counted() -> None:
-    results = await Intake(Mail(), Processing(), wait=True).take(_rows(1))
+    results = await Intake(Mail(), Processing(), wait=True).submit_documents(_rows(1))
     assert results.counts == {"ready": 3, "unchanged": 1, "refused": 1}
-    assert {item.key: item.state for item in results.first} == {
+    assert {item.key: item.state for item in results.items} == {
         "k0": "ready",
         "k0#first": "ready",
         "first#within": "ready",
@@ -232,6 +232,6 @@ async def test_warnings_and_the_reasons_of_a_partial_result_are_kept() -> None:
             job = super()._job(job_id)
             return job if job["state"] == "running" else {**job, "state": "partial", "error": None, "result": result}
 
-    (item,) = (await Intake(Partial(), Processing(), wait=True).take(_rows(1))).failures
+    (item,) = (await Intake(Partial(), Processing(), wait=True).submit_documents(_rows(1))).failures
     assert (item.state, item.error) == ("partial", {"code": "partial", "message": "pages 4–12; no"})
     assert item.warnings == ["read as koi8-r", "pages 1–3"]

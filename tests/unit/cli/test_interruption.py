@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.cli import app as module
-from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped, Interrupted, job_goes_on, leaving, run_async
+from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped, Interrupted, describe_left_job, leaving, run_async
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.container import _shutdown_of
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
@@ -64,9 +64,9 @@ def test_the_exit_code_is_130_and_the_message_is_shown(
         assert (shown.out, shown.err) == ("", "interrupted; the job goes on\n")
 
 
-def test_where_a_job_goes_on_depends_on_where_it_runs() -> None:
-    here = job_goes_on(cast(Client, SimpleNamespace(in_process=True, where="DATA_DIR data")), "j1")
-    there = job_goes_on(cast(Client, SimpleNamespace(in_process=False, where="http://127.0.0.1:8000")), "j1")
+def test_where_a_describe_left_job_depends_on_where_it_runs() -> None:
+    here = describe_left_job(cast(Client, SimpleNamespace(in_process=True, where="DATA_DIR data")), "j1")
+    there = describe_left_job(cast(Client, SimpleNamespace(in_process=False, where="http://127.0.0.1:8000")), "j1")
     assert "next command that runs jobs on DATA_DIR data" in here
     assert there.startswith("interrupted; http://127.0.0.1:8000 continues job j1")
 

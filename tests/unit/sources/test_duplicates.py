@@ -69,7 +69,7 @@ def test_a_long_text_is_the_sum_of_its_pieces(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_near_and_exact_duplicates_are_found_among_many_and_others_are_not() -> None:
-    finder = DuplicateFinder(expected=100)
+    finder = DuplicateFinder(max_pairs=100)
     for number in range(400):
         assert finder.add_document(f"d{number}", " ".join(_words(number)).encode()) is None
     edited = _words(123)
@@ -88,7 +88,7 @@ def test_near_and_exact_duplicates_are_found_among_many_and_others_are_not() -> 
 
 
 def test_of_similar_texts_at_the_threshold_few_are_missed() -> None:
-    finder = DuplicateFinder(expected=0)
+    finder = DuplicateFinder(max_pairs=0)
     for number in range(60):
         words = _words(number, 1000)
         finder.add_document(f"d{number}", " ".join(words).encode())
@@ -98,7 +98,7 @@ def test_of_similar_texts_at_the_threshold_few_are_missed() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    finder = DuplicateFinder(expected=2, max_compared=10)
+    finder = DuplicateFinder(max_pairs=2, max_compared=10)
     texts = [" ".join(_words(number)).encode() for number in range(20)]
     for number, text in enumerate(texts):
         finder.add_document(f"d{number}", text)
@@ -111,7 +111,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_utf_16_is_compared_as_the_text_it_is() -> None:
-    finder = DuplicateFinder(expected=1)
+    finder = DuplicateFinder(max_pairs=1)
     text = " ".join(_words(1))
     finder.add_document("8", text.encode())
     found = finder.add_document("16", text.encode("utf-16"))

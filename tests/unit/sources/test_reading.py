@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_files_and_rows_come_in_order_and_a_key_only_once(folder: Path) -> None:
-    finder = DuplicateFinder(expected=10)
+    finder = DuplicateFinder(max_pairs=10)
     walk = Walk([str(folder)], by_rows=True)
     told = [
         (document.path.name, document.key, document.row, document.problem and document.problem.code)
@@ -79,6 +79,6 @@ def test_a_table_without_a_text_column_is_one_document(folder: Path) -> None:
 def test_only_texts_as_written_are_compared_before_they_are_parsed(tmp_path: Path) -> None:
     for name in ("a.md", "b.html", "c.pdf"):
         (tmp_path / name).write_text("Agnes Thorley founded the Kettle Bank in 1987.")
-    finder = DuplicateFinder(expected=10)
+    finder = DuplicateFinder(max_pairs=10)
     assert len(list(SourceReader(Walk([str(tmp_path)]), finder=finder))) == 3
     assert (finder.compared, finder.pairs) == (1, [])

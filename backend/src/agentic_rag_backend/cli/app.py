@@ -12,26 +12,11 @@ from pydantic import ValidationError
 from typer.exceptions import Abort, TyperException
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.cli.command import debugging
-from agentic_rag_backend.cli.commands import (
-    ask,
-    chunk,
-    demo,
-    documents,
-    features,
-    ingest,
-    jobs,
-    search,
-    status,
-    tenants,
-    transfer,
-)
-from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph, graph_building, raptor
+from agentic_rag_backend.cli.command import wants_traceback
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
-from agentic_rag_backend.cli.operations import config, doctor, migrate, models, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.tree import COMMANDS, add_commands
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.plugins import load_plugin
 from agentic_rag_backend.wording import describe_value, message_of
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -45,46 +30,22 @@ app = typer.Typer(
 )
 
 
-def _version(requested: bool) -> None:
+def _print_version(requested: bool) -> None:
     if requested:
         typer.echo(__version__)
         raise typer.Exit
 
 
 @app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")] = False,
+def _declare_root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
 ) -> None:
     """Graph-backed retrieval with checked citations: ingest documents and ask questions."""
 
 
-for _register in (
-    serve.register,
-    worker.register,
-    demo.register,
-    ingest.register,
-    search.register,
-    ask.register,
-    documents.register,
-    chunk.register,
-    jobs.register,
-    communities.register,
-    raptor.register,
-    graph.register,
-    graph_building.register,
-    diversity.register,
-    tenants.register,
-    transfer.register,
-    reindex.register,
-    load_plugin("optimize_planner"),
-    migrate.register,
-    features.register,
-    models.register,
-    status.register,
-    doctor.register,
-    config.register,
-):
-    _register(app)
+add_commands(app, COMMANDS)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -97,8 +58,8 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE if isinstance(error, (InvalidRequest, PayloadTooLarge, ConfigurationError)) else FAILED
     except TyperException as error:
         return _report_misuse(error, output)
-    except CommandStopped as stopped:
-        return _report_interruption(stopped.message, output)
+    except CommandStopped as stop:
+        return _report_interruption(stop.message, output)
     except (KeyboardInterrupt, Abort):
         return _report_interruption(UNFINISHED, output)
     except BrokenPipeError:
@@ -106,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
         return FAILED
     except Exception as error:  # the boundary of the command line, like the HTTP handler of a server
-        if debugging():
+        if wants_traceback():
             raise
         output.error("internal_error", f"an unexpected {type(error).__name__}: {error} (LOG_LEVEL=debug shows the traceback)")
         return FAILED
@@ -123,17 +84,18 @@ def _report_misuse(error: TyperException, output: Output) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
         return USAGE
-    output.error("usage", _in_words(error) or message)
+    output.error("usage", _describe_refusal(error) or message)
     return USAGE
 
 
-def _in_words(error: TyperException) -> str | None:
+def _describe_refusal(error: TyperException) -> str | None:
     """Return the message for a value that typer refused by its type or range. Typer checks both with pydantic."""
     parameter = getattr(error, "param", None)
     if not isinstance(error.__cause__, ValidationError) or parameter is None:
         return None
     problem = error.__cause__.errors(include_url=False)[0]
-    return f"{max(parameter.opts, key=len)} {message_of(problem)}; got {describe_value(problem['input'])}"
+    name = parameter.metavar if parameter.param_type_name == "argument" else max(parameter.opts, key=len)
+    return f"{name} {message_of(problem)}; got {describe_value(problem['input'])}"
 
 
 def main() -> None:

@@ -1,14 +1,13 @@
-"""Parts that all commands share: options of the target, the session, and the handling of errors."""
+"""Parts that all commands share: options of the target, groups of options, and the session of an invocation."""
 
 from __future__ import annotations
 
 import inspect
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 P = ParamSpec("P")
+Run = Callable[..., None]
+"""What Typer calls for a command."""
 _PANEL = "Target"
 DEFAULT_TENANT = "default"
 EVERYTHING = 1_000_000
@@ -52,10 +53,10 @@ TenantOption = Annotated[
 class Target:
     """Target of a command, from its options."""
 
-    url: str | None
-    api_key: str | None
-    tenant: str | None
-    data_dir: Path | None
+    tenant: TenantOption = None
+    data_dir: DataDir = None
+    url: Url = None
+    api_key: ApiKey = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,63 +65,70 @@ class Session:
 
     client: Client
     output: Output
-    settings: Settings
     tenant: str | None = None
     """Value of ``--tenant``, for the operator's commands, which act for no tenant."""
 
 
-def command(
-    app: typer.Typer, name: str, *, work: bool = False, operator: bool = False
-) -> Callable[[Callable[Concatenate[Session, P], Awaitable[None]]], None]:
-    """Register a command that uses a server or local stores. The function's first parameter is its `Session`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSession:
+    """One invocation of a command that works on this machine only: its settings and its output."""
+
+    settings: Settings
+    output: Output
+
+
+def command(function: Callable[Concatenate[Session, P], Awaitable[None]], *, work: bool = False, operator: bool = False) -> Run:
+    """Return the command of ``function``, which uses a server or local stores. Its first parameter is its `Session`.
+
+    A parameter whose type is a dataclass stands for one option per field of it.
 
     Args:
         work: the command creates jobs or waits for them. On local stores, this process runs them meanwhile.
         operator: the command acts as the operator, for no tenant, and reads ``--tenant`` itself.
     """
 
-    def register(function: Callable[Concatenate[Session, P], Awaitable[None]]) -> None:
-        def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **options: Any) -> None:
-            target = Target(url=url, api_key=api_key, tenant=tenant, data_dir=data_dir)
-            opened = partial(connect, work=work, operator=operator)
-            run_async(_in_session(function, options, target, opened, as_json=json))
+    async def run_session(options: dict[str, Any], target: Target, *, as_json: bool) -> None:
+        settings = load_settings(data_dir=target.data_dir)
+        quiet_logging(settings)
+        async with connect(target, settings, work=work, operator=operator) as client:
+            session = Session(client=client, output=Output(as_json=as_json), tenant=target.tenant)
+            with leaving("interrupted; no part of this command continues"):
+                await function(session, **options)  # type: ignore[call-arg]
 
-        _present(run, function)
-        app.command(name)(run)
+    def run(*, json: bool, command_target: Target, **options: Any) -> None:
+        run_async(run_session(options, command_target, as_json=json))
 
-    return register
+    return _with_options(run, function, json=AsJson, command_target=Target)
 
 
-async def _in_session(
-    function: Callable[..., Awaitable[None]],
-    options: dict[str, Any],
-    target: Target,
-    opened: Callable[[Target, Settings], AbstractAsyncContextManager[Client]],
-    *,
-    as_json: bool,
-) -> None:
-    settings = load_settings(data_dir=target.data_dir)
-    quiet_logging(settings)
-    async with opened(target, settings) as client:
-        session = Session(client=client, output=Output(as_json=as_json), settings=settings, tenant=target.tenant)
-        with leaving("interrupted; no part of this command continues"):
-            await function(session, **options)
+def local_command(function: Callable[Concatenate[LocalSession, P], Awaitable[None] | None]) -> Run:
+    """Return the command of ``function``, which works on this machine only. Its first parameter is its `LocalSession`."""
+
+    def run(*, json: bool, data_dir: Path | None, **options: Any) -> None:
+        settings = load_settings(data_dir=data_dir)
+        quiet_logging(settings)
+        work = function(LocalSession(settings=settings, output=Output(as_json=json)), **options)  # type: ignore[call-arg]
+        if inspect.iscoroutine(work):
+            run_async(work)
+
+    return _with_options(run, function, json=AsJson, data_dir=DataDir)
 
 
 @asynccontextmanager
 async def connect(target: Target, settings: Settings, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
     """Yield a client of the server at ``--url``, else of the server that has DATA_DIR open, else of this process."""
-    from agentic_rag_backend.cli.session.local import open_local
-    from agentic_rag_backend.cli.session.remote import open_found, open_remote, running_server
+    from agentic_rag_backend.cli.session.local import open_application
+    from agentic_rag_backend.cli.session.remote import find_server, open_neighbour, open_remote
 
-    async with AsyncExitStack() as stack:
-        if target.url is not None:
-            opened = open_remote(target.url, target.api_key, None if operator else target.tenant)
-        elif (server := await running_server(settings)) is not None:
-            opened = open_found(server, settings, target.tenant, operator=operator)
-        else:
-            opened = open_local(settings, target.tenant, work=work, operator=operator)
-        yield await stack.enter_async_context(opened)
+    if target.url is not None:
+        async with open_remote(target.url, target.api_key, None if operator else target.tenant) as client:
+            yield client
+    elif (server := await find_server(settings)) is not None:
+        async with open_neighbour(server, settings, target.tenant, operator=operator) as client:
+            yield client
+    else:
+        async with open_application(settings, target.tenant, work=work, operator=operator) as (_, client):
+            yield client
 
 
 def quiet_logging(settings: Settings) -> None:
@@ -134,25 +142,39 @@ def quiet_logging(settings: Settings) -> None:
         handler.setLevel(level.upper())
 
 
-def debugging() -> bool:
+def wants_traceback() -> bool:
     """Return whether the user wants tracebacks of unexpected errors."""
     return os.environ.get("LOG_LEVEL", "").lower() == "debug"
 
 
-def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]]) -> None:
-    """Give ``run`` the help and the parameters of ``function``. The shared options replace its session."""
+def _with_options(run: Run, function: Callable[..., Any], **shared: Any) -> Run:
+    """Return ``run`` with the help and the options of ``function``, then ``shared`` ones, for Typer.
+
+    The first parameter of ``function``, its session, is no option. Each group of options becomes one object.
+    """
     declared = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, annotation, default in (
-            ("json", AsJson, False),
-            ("tenant", TenantOption, None),
-            ("data_dir", DataDir, None),
-            ("url", Url, None),
-            ("api_key", ApiKey, None),
-        )
+    declared += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=False if name == "json" else None)
+        for name, annotation in shared.items()
     ]
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in declared] + shared
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__, run.__name__, run.__module__ = function.__doc__, function.__name__, function.__module__
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation for parameter in declared if is_dataclass(parameter.annotation)
+    }
+    members = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    def run_grouped(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{member: options.pop(member) for member in members[name]})
+        run(**options)
+
+    parameters = [option for parameter in declared for option in members.get(parameter.name, {"": parameter}).values()]
+    _describe_parameters(run_grouped, parameters)
+    run_grouped.__doc__, run_grouped.__name__, run_grouped.__module__ = function.__doc__, function.__name__, function.__module__
+    return run_grouped
+
+
+def _describe_parameters(run: Run, parameters: Iterable[inspect.Parameter]) -> None:
+    """Declare the parameters of ``run``, which Typer reads."""
+    options = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}

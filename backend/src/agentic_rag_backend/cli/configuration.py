@@ -41,7 +41,7 @@ def load_settings(**options: Any) -> Settings:
     return read_settings(**{name: value for name, value in options.items() if value is not None})
 
 
-def effective(settings: Settings, **options: Any) -> list[Effective]:
+def list_effective(settings: Settings, **options: Any) -> list[Effective]:
     """Return every setting with its value and source."""
     from agentic_rag_backend.settings_derived import source_of
     from agentic_rag_backend.settings_reading import DEFAULT, origins_of
@@ -72,18 +72,18 @@ def models_of(settings: Settings) -> dict[str, str]:
         "llm": "extractive: answers quote the documents, no language model is called",
         "embedder": "bundled: all-MiniLM-L6-v2 in this process",
     }
-    described = dict(defaults)
+    models = dict(defaults)
     endpoint = settings.openai_base_url or "api.openai.com"
     if settings.llm == "openai":
-        described["llm"] = f"openai: {settings.llm_model} at {_show_value(endpoint)}"
+        models["llm"] = f"openai: {settings.llm_model} at {_show_value(endpoint)}"
     if settings.embedder == "openai":
         address = settings.embedding_base_url or endpoint
-        described["embedder"] = f"openai: {settings.embedding_model or DEFAULT_EMBEDDING_MODEL} at {_show_value(address)}"
+        models["embedder"] = f"openai: {settings.embedding_model or DEFAULT_EMBEDDING_MODEL} at {_show_value(address)}"
     elif settings.embedding_model is not None:
-        described["embedder"] = f"bundled: {settings.embedding_model}, in this process"
+        models["embedder"] = f"bundled: {settings.embedding_model}, in this process"
     elif settings.embedding_model_path is not None:
-        described["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
-    return {name: text + (" (the default)" if text == defaults[name] else "") for name, text in described.items()}
+        models["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
+    return {name: text + (" (the default)" if text == defaults[name] else "") for name, text in models.items()}
 
 
 def models_line(settings: Settings) -> str:
@@ -91,7 +91,7 @@ def models_line(settings: Settings) -> str:
     return " · ".join(f"{name.upper()} {text}" for name, text in models_of(settings).items())
 
 
-def encoder_hint(settings: Settings) -> str | None:
+def suggest_encoder(settings: Settings) -> str | None:
     """Return a line about a better encoder. None if it is installed, or if another encoder than the bundled one is in use.
 
     Only the data folder is read: no request is sent.

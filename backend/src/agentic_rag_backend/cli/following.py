@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentic_rag_backend.cli.interruption import job_goes_on, leaving
+from agentic_rag_backend.cli.interruption import describe_left_job, leaving
 from agentic_rag_backend.cli.output import fields
 from agentic_rag_backend.cli.progress import ProgressDisplay
 
@@ -28,12 +28,12 @@ ENDED = frozenset({"succeeded", "partial", "failed", "cancelled"})
 Job = dict[str, Any]
 
 
-def succeeded(job: Job) -> bool:
+def is_successful(job: Job) -> bool:
     """Return whether a job did all of its work."""
     return bool(job["state"] == "succeeded")
 
 
-def failure_reason(job: Job) -> str:
+def explain_failure(job: Job) -> str:
     """Return why a job did not succeed."""
     error, reasons = job.get("error") or {}, (job.get("result") or {}).get("reasons")
     if reasons:  # a partial result
@@ -42,7 +42,7 @@ def failure_reason(job: Job) -> str:
 
 
 class JobFollower:
-    """Polls the newest page of jobs and delivers finished jobs to `ended`.
+    """Polls the newest page of jobs and delivers finished jobs to `wait_for`. Open it with `poll_jobs`.
 
     Args:
         on_poll: called at each poll with every unfinished job that is awaited.
@@ -52,56 +52,62 @@ class JobFollower:
         self._client = client
         self._on_poll = on_poll
         self._waiting: dict[str, asyncio.Future[Job]] = {}
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> JobFollower:
-        self._task = asyncio.create_task(self._poll_forever())
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def ended(self, job_id: str) -> Job:
+    async def wait_for(self, job_id: str) -> Job:
         """Wait for a job's end and return it."""
         return await self._waiting.setdefault(job_id, asyncio.get_running_loop().create_future())
 
-    async def _poll_forever(self) -> None:
+    async def poll_forever(self) -> None:
+        """Poll until the task is cancelled. An error is raised by every `wait_for`."""
         try:
             while True:
                 await asyncio.sleep(POLL_INTERVAL_S)
                 if self._waiting:
-                    await self._look()
+                    await self._poll_once()
         except Exception as error:  # noqa: BLE001 - every error goes to the callers that wait
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(error)
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(error)
 
-    async def _look(self) -> None:
+    async def _poll_once(self) -> None:
         newest = {job["id"]: job for job in await self._client.every("/jobs", limit=NEWEST)}
-        waiting = list(self._waiting)
-        for job_id in [job for job in waiting if job not in newest][:ALONE]:
+        job_ids = list(self._waiting)
+        for job_id in [job_id for job_id in job_ids if job_id not in newest][:ALONE]:
             newest[job_id] = await self._client.get(f"/jobs/{job_id}")
             self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the queue
-        for job_id in waiting:
-            job = newest.get(job_id)
-            if job is None:
-                continue
+        for job in (newest[job_id] for job_id in job_ids if job_id in newest):
             if job["state"] in ENDED:
-                self._waiting.pop(job_id).set_result(job)
+                self._waiting.pop(job["id"]).set_result(job)
             else:
                 self._on_poll(job)
 
 
-async def follow(client: Client, job_id: str, *, title: str) -> Job:
+@asynccontextmanager
+async def poll_jobs(client: Client, on_poll: Callable[[Job], None] = lambda _: None) -> AsyncIterator[JobFollower]:
+    """Yield a `JobFollower` that polls while the context is open."""
+    follower = JobFollower(client, on_poll)
+    task = asyncio.create_task(follower.poll_forever())
+    try:
+        yield follower
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def follow_job(client: Client, job_id: str, *, title: str) -> Job:
     """Show a job's progress on stderr until it ends, and return it.
 
     Raises:
         Interrupted: Ctrl-C. The job continues where it runs.
     """
-    with leaving(job_goes_on(client, job_id)):
-        return await _show_until_end(client, job_id, title)
+    client.wait_for_restarts()
+    with leaving(describe_left_job(client, job_id)), ProgressDisplay(title) as display:
+        while True:
+            job: Job = await client.get(f"/jobs/{job_id}")
+            if job["state"] in ENDED:
+                return job
+            display.update(f"{title}: {job['stage'] or job['state']}", completed=job["done"], total=job["total"])
+            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def finish_job(session: Session, job_id: str, *, title: str, render: Callable[[Output, Job], None] | None = None) -> None:
@@ -110,23 +116,22 @@ async def finish_job(session: Session, job_id: str, *, title: str, render: Calla
     Raises:
         Exit: the job failed; the reason is on stderr.
     """
-    output, job = session.output, await follow(session.client, job_id, title=title)
+    output, job = session.output, await follow_job(session.client, job_id, title=title)
     if output.as_json or render is not None:
         output.present(job, render)
-    elif succeeded(job):
+    elif is_successful(job):
         output.show(fields(job["result"] or {}))
-    if not succeeded(job):
-        if not output.as_json:
-            output.note(f"error: {failure_reason(job)}")
-        raise typer.Exit(1)
+    require_success(output, job)
 
 
-async def _show_until_end(client: Client, job_id: str, title: str) -> Job:
-    client.wait_for_restarts()
-    with ProgressDisplay(title) as display:
-        while True:
-            job: Job = await client.get(f"/jobs/{job_id}")
-            if job["state"] in ENDED:
-                return job
-            display.update(f"{title}: {job['stage'] or job['state']}", completed=job["done"], total=job["total"])
-            await asyncio.sleep(POLL_INTERVAL_S)
+def require_success(output: Output, job: Job) -> None:
+    """Return if the job succeeded.
+
+    Raises:
+        Exit: it failed; the reason is on stderr, unless JSON is printed.
+    """
+    if is_successful(job):
+        return
+    if not output.as_json:
+        output.note(f"error: {explain_failure(job)}")
+    raise typer.Exit(1)

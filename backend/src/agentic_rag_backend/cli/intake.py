@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_rag_backend.cli.following import Job, JobFollower, failure_reason, succeeded
+from agentic_rag_backend.cli.following import Job, JobFollower, explain_failure, is_successful, poll_jobs
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable, Unauthenticated
 from agentic_rag_backend.sources.reading import SourceDocument
 
@@ -29,8 +29,7 @@ LISTED = 1000
 FAILURES = 100
 """Maximum failures that are kept, at any position."""
 FINE = frozenset({"ready", "unchanged", "queued"})
-_AHEAD = 32
-_AHEAD_BYTES = 1024 * 1024
+_SUBMITTED = ("state", "document_id", "job_id", "error")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class Results:
     """Numbers of documents by state, the first `LISTED` results in reading order, and the first `FAILURES` failures."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    first: list[Item] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
     failures: list[Item] = field(default_factory=list)
 
     @property
@@ -68,12 +67,12 @@ class Results:
         """Whether every document succeeded."""
         return self.counts.keys() <= FINE
 
-    def begun(self, item: Item) -> None:
+    def add_item(self, item: Item) -> None:
         """Record a document that was read."""
-        if len(self.first) < LISTED:
-            self.first.append(item)
+        if len(self.items) < LISTED:
+            self.items.append(item)
 
-    def ended(self, item: Item) -> None:
+    def count_item(self, item: Item) -> None:
         """Record the result of a document."""
         self.counts[item.state] += 1
         if item.state not in FINE and len(self.failures) < FAILURES:
@@ -90,14 +89,14 @@ class Processing:
     attachments: str | None = None
     """Of files. Rows of tables have none."""
 
-    def members(self) -> dict[str, Any]:
+    def as_body(self) -> dict[str, Any]:
         """Return the members of a JSON body."""
         members = {"chunking": self.chunking, "extraction": self.extraction, "questions": self.questions}
         return {name: value for name, value in members.items() if value}
 
-    def fields(self) -> dict[str, str]:
+    def as_form(self) -> dict[str, str]:
         """Return the form fields."""
-        members = self.members() | ({"attachments": self.attachments} if self.attachments is not None else {})
+        members = self.as_body() | ({"attachments": self.attachments} if self.attachments is not None else {})
         return {name: value if isinstance(value, str) else json.dumps(value) for name, value in members.items()}
 
 
@@ -124,27 +123,36 @@ class Intake:
         self._wait = wait
         self._on_ended = on_ended
         self._on_poll = on_poll
-        self._sending = _Gate(SENDING, SENDING_BYTES)
+        self._gate = _Gate(SENDING, SENDING_BYTES)
 
-    async def take(self, documents: Iterable[SourceDocument]) -> Results:
+    async def submit_documents(self, documents: Iterable[SourceDocument], results: Results | None = None) -> Results:
         """Submit every document and return the results.
+
+        Args:
+            results: to fill and return. The caller sees what was done even if the work is interrupted.
 
         Raises:
             StoreUnavailable: the server is unavailable, so the rest was not tried.
             Unauthenticated: the key is invalid, so the rest was not tried.
         """
+        results = Results() if results is None else results
+        queue, lock = iter(documents), asyncio.Lock()
         self._client.wait_for_restarts()
-        results, reading = Results(), _ReadAhead(iter(documents))
-        async with JobFollower(self._client, self._on_poll) as follower:
+        async with poll_jobs(self._client, self._on_poll) as follower:
+
+            async def read_next() -> SourceDocument | None:
+                # In a thread, so that a slow disk or a large table does not delay requests.
+                async with lock:
+                    return await asyncio.to_thread(next, queue, None)
 
             async def work() -> None:
-                while (document := await reading.next()) is not None:
+                while (document := await read_next()) is not None:
                     item = Item(path=str(document.path), key=document.key, row=document.row)
-                    results.begun(item)
-                    if await self._hand_in(document, item):
-                        document = _without_content(document)
-                        await self._follow(item, follower, results)
-                    results.ended(item)
+                    results.add_item(item)
+                    if await self._submit_document(document, item):
+                        document = _drop_content(document)
+                        await self._follow_job(item, follower, results)
+                    results.count_item(item)
                     self._on_ended(document, item)
 
             workers = [asyncio.create_task(work()) for _ in range(IN_FLIGHT)]
@@ -156,56 +164,47 @@ class Intake:
                 await asyncio.gather(*workers, return_exceptions=True)
         return results
 
-    async def _hand_in(self, document: SourceDocument, item: Item) -> bool:
+    async def _submit_document(self, document: SourceDocument, item: Item) -> bool:
         """Send a document. Return whether there is a job to follow."""
         if document.problem is not None:
             item.state, item.error = "refused", {"code": document.problem.code, "message": document.problem.message}
             return False
         try:
-            async with self._sending.room_for(len(document.content)):
-                submitted = await self._send(document)
+            async with self._gate.reserve_bytes(len(document.content)):
+                reply = await self._send_document(document)
         except (StoreUnavailable, Unauthenticated):
             raise
         except AgenticRagError as error:
             item.state, item.error = "refused", {"code": error.code, "message": error.message}
             return False
-        item.document_id, item.job_id = submitted["document_id"], submitted["job_id"]
-        item.warnings = list(submitted.get("warnings") or ())
+        item.document_id, item.job_id = reply["document_id"], reply["job_id"]
+        item.warnings = list(reply.get("warnings") or ())
         if item.job_id is None:
             # There is no job: the document is unchanged, or only its metadata changed.
-            item.state = submitted["state"]
+            item.state = reply["state"]
         return item.job_id is not None
 
-    async def _follow(self, item: Item, follower: JobFollower, results: Results) -> None:
+    async def _follow_job(self, item: Item, follower: JobFollower, results: Results) -> None:
         if not self._wait or item.job_id is None:
             return
-        job = await follower.ended(item.job_id)
-        item.state = "ready" if succeeded(job) else str(job["state"])
-        if not succeeded(job):
-            item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": failure_reason(job)}
+        job = await follower.wait_for(item.job_id)
+        item.state = "ready" if is_successful(job) else str(job["state"])
+        if not is_successful(job):
+            item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": explain_failure(job)}
         result = job.get("result") or {}
         item.warnings += [warning for warning in result.get("warnings", ()) if warning not in item.warnings]
         for attachment in result.get("attachments", ()):
-            await self._follow_attachment(item, attachment, follower, results)
+            part = Item(
+                path=item.path,
+                key=attachment.get("key") or f"{item.key}#{attachment['place']}",
+                **{"state": "refused"} | {name: attachment[name] for name in _SUBMITTED if name in attachment},
+            )
+            results.add_item(part)
+            await self._follow_job(part, follower, results)
+            results.count_item(part)
+            self._on_ended(SourceDocument(path=Path(part.path), key=part.key), part)
 
-    async def _follow_attachment(
-        self, message: Item, attachment: Mapping[str, Any], follower: JobFollower, results: Results
-    ) -> None:
-        """Record the document of an attachment, and wait for its job."""
-        item = Item(
-            path=message.path,
-            key=attachment.get("key") or f"{message.key}#{attachment['place']}",
-            state=attachment.get("state", "refused"),
-            document_id=attachment.get("document_id"),
-            job_id=attachment.get("job_id"),
-            error=attachment.get("error"),
-        )
-        results.begun(item)
-        await self._follow(item, follower, results)
-        results.ended(item)
-        self._on_ended(SourceDocument(path=Path(item.path), key=item.key), item)
-
-    async def _send(self, document: SourceDocument) -> Mapping[str, Any]:
+    async def _send_document(self, document: SourceDocument) -> Mapping[str, Any]:
         if document.row is not None:
             body = {
                 "text": document.content.decode(),
@@ -213,42 +212,15 @@ class Intake:
                 "title": document.title,
                 "metadata": dict(document.metadata),
                 "media_type": "text/plain",
-                **self._processing.members(),
+                **self._processing.as_body(),
             }
-            submitted: dict[str, Any] = await self._client.post("/documents", body)
-            return submitted
-        form = {"key": document.key, **self._processing.fields()}
+            reply: dict[str, Any] = await self._client.post("/documents", body)
+            return reply
+        form = {"key": document.key, **self._processing.as_form()}
         file = (document.path.name, document.content, "application/octet-stream")
         envelope = await self._client.request("POST", "/documents", data=form, files={"file": file})
         documents: list[dict[str, Any]] = envelope["data"]["documents"]
         return documents[0]
-
-
-class _ReadAhead:
-    """Reads a few documents ahead in a thread, so that a slow disk or a large table does not delay requests."""
-
-    def __init__(self, documents: Iterator[SourceDocument]) -> None:
-        self._documents = documents
-        self._ready: deque[SourceDocument] = deque()
-        self._over = False
-        self._lock = asyncio.Lock()
-
-    async def next(self) -> SourceDocument | None:
-        """Return the next document, None after the last."""
-        async with self._lock:
-            if not self._ready and not self._over:
-                await asyncio.to_thread(self._read)
-            return self._ready.popleft() if self._ready else None
-
-    def _read(self) -> None:
-        size = 0
-        while len(self._ready) < _AHEAD and size < _AHEAD_BYTES:
-            document = next(self._documents, None)
-            if document is None:
-                self._over = True
-                return
-            self._ready.append(document)
-            size += len(document.content)
 
 
 class _Gate:
@@ -261,7 +233,7 @@ class _Gate:
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def room_for(self, size: int) -> AsyncIterator[None]:
+    async def reserve_bytes(self, size: int) -> AsyncIterator[None]:
         """Wait for room, and hold it."""
         room = min(size, self._limit)
         async with self._changed:
@@ -275,6 +247,6 @@ class _Gate:
                 self._changed.notify_all()
 
 
-def _without_content(document: SourceDocument) -> SourceDocument:
+def _drop_content(document: SourceDocument) -> SourceDocument:
     """Return the document without its content, for the time until its job ends."""
     return SourceDocument(path=document.path, key=document.key, row=document.row, size=document.size)

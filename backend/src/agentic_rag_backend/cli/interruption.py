@@ -65,7 +65,7 @@ def leaving(message: str) -> Iterator[None]:
         raise Interrupted(message) from None
 
 
-def job_goes_on(client: Client, job_id: str) -> str:
+def describe_left_job(client: Client, job_id: str) -> str:
     """Return a message about a job that is no longer watched."""
     if client.in_process:
         return (

@@ -102,7 +102,7 @@ def table(
     """
     from rich.table import Table
 
-    cells = [[plain(shown(cell)) for cell in row] for row in rows]
+    cells = [[plain(format_value(cell)) for cell in row] for row in rows]
     names = [column.lstrip("#") for column in columns]
     widest = {name: max([len(name), *(len(row[column_number]) for row in cells)]) for column_number, name in enumerate(names)}
     least = {name: _least(name, [row[column_number] for row in cells]) for column_number, name in enumerate(names)}
@@ -138,16 +138,16 @@ def _widths(least: Mapping[str, int], widest: Mapping[str, int], droppable: Sequ
     return widths
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value of the API in readable form."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name}={format_value(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(shown(item) for item in value)
+        return ", ".join(format_value(item) for item in value)
     return str(value)
 
 
@@ -156,7 +156,7 @@ def count_of(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def when(value: str | None) -> str:
+def format_time(value: str | None) -> str:
     """Return a time of the API to the second."""
     return "-" if value is None else value[:19].replace("T", " ")
 

@@ -109,7 +109,7 @@ class Ontology:
         if len(self.entity_fields) > MAX_ENTITY_FIELDS:
             raise InvalidRequest(f"an ontology has at most {MAX_ENTITY_FIELDS} entity fields; got {len(self.entity_fields)}")
         _check_unique("entity type", types)
-        _check_unique("relation type", [relation_type_.name for relation_type_ in self.relation_types])
+        _check_unique("relation type", [relation_type.name for relation_type in self.relation_types])
         _check_unique("entity field", [entity_field.name for entity_field in self.entity_fields])
         for entity_field in self.entity_fields:
             if entity_field.type not in types:

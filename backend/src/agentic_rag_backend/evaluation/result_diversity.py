@@ -113,7 +113,7 @@ def measure_diversity(listings: Sequence[Listing], totals: Mapping[str, int | No
     """
 
     def count_distinct(name: str, rankings: Iterable[tuple[str, ...]]) -> Distinct:
-        places = [id_ for ranking in rankings for id_ in ranking]
+        places = [result_id for ranking in rankings for result_id in ranking]
         return Distinct(distinct=len(set(places)), places=len(places), total=totals.get(name))
 
     similar = [similarity for similarity in map(_mean_similarity, listings) if similarity is not None]

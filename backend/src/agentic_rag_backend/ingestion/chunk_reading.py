@@ -218,7 +218,7 @@ def _needs_model(strategy: str) -> str:
 
 
 def _describe_failure(advice: Sequence[Advice]) -> Failure | None:
-    """Return the failure of a document of which the model did not process every part."""
+    """Return the failure of a document if the model did not process every part of it."""
     reasons = Counter(item.failure for item in advice if item.value is None)
     if not reasons:
         return None

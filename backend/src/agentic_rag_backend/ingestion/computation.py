@@ -114,9 +114,9 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
         """
-        lacking = [chunk for chunk in group if chunk.id not in held]
-        chunks_to_extract = group if self.extractor is self.extraction.rules else lacking
-        embedding = asyncio.ensure_future(self._embed_passages([passage_text(title, chunk) for chunk in lacking]))
+        missing_chunks = [chunk for chunk in group if chunk.id not in held]
+        chunks_to_extract = group if self.extractor is self.extraction.rules else missing_chunks
+        embedding = asyncio.ensure_future(self._embed_passages([passage_text(title, chunk) for chunk in missing_chunks]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
             extracted_chunks = (
@@ -130,7 +130,7 @@ class Computation:
             embedding.cancel()
         prepared = [
             _prepare_chunk(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
-            for chunk, vector in zip(lacking, vectors, strict=True)
+            for chunk, vector in zip(missing_chunks, vectors, strict=True)
         ]
         return Completed(prepared, [extraction for extraction in extractions.values() if extraction.failure is None])
 

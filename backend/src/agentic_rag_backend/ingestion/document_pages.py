@@ -129,7 +129,7 @@ def _is_blank_page(last_chunk: VisibleChunk | None, number: int) -> bool:
 
 
 def merge_regions(parts: Iterable[Region]) -> list[Region]:
-    """Return the regions of which ``parts`` are parts, in order. Chunks that overlap repeat lines, or cut them."""
+    """Join the parts of regions, and return the whole regions in order. Chunks that overlap repeat lines, or cut them."""
     regions: list[Region] = []
     for part in sorted(parts, key=lambda region: (region.start_char, region.end_char)):
         last_region = regions[-1] if regions else None

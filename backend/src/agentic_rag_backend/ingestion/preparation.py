@@ -245,14 +245,14 @@ class Preparation:
         """Record the questions of staged chunks. Questions of any version of the document are reused."""
         recipes = {chunk.id: self.questioner.recipe(asking, title, chunk) for chunk in group}
         recorded_ids = await self.questions.reuse(run.tenant, run.document_id, run.version, recipes) if may_reuse else frozenset()
-        lacking = [chunk for chunk in group if chunk.id not in recorded_ids]
+        missing_chunks = [chunk for chunk in group if chunk.id not in recorded_ids]
         first_id = group[0].id
         if asking.failure is not None and group[0].ordinal == 0 and first_id in recorded_ids:
-            lacking.insert(0, group[0])  # the first chunk carries the failure of the whole document
-        if not lacking:
+            missing_chunks.insert(0, group[0])  # the first chunk carries the failure of the whole document
+        if not missing_chunks:
             return
         record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause_attempts)
-        answers = await self.questioner.ask(asking, title, lacking, record)
+        answers = await self.questioner.ask(asking, title, missing_chunks, record)
         if asking.failure is not None and group[0].ordinal == 0:
             answers[first_id] = replace(answers[first_id], failure=replace(asking.failure, chunk_id=first_id))
         await self.questions.save(run.tenant, run.document_id, run.version, answers)
@@ -278,7 +278,7 @@ class Preparation:
             await self.documents.save_prepared(
                 run.tenant, run.document_id, run.version, with_failures, parsed=parsed, hand_on=hand_on
             )
-        # Results that each attempt computes anew are no progress: a document that kills its process would never be given up.
+        # Results that each attempt computes again are no progress: a document that kills its process would never be given up.
         if hand_on is not None or any(item.complete for item in with_failures):
             await run.count_save()
 

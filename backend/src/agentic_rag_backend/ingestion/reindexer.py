@@ -116,29 +116,29 @@ class Reindexer:
         origin = Origin(tenant, record.id, document_date("", record.metadata))
         ontology = await self.catalogue.tenants.ontology(tenant)
         computation = self.computation.make_computation(record.options.extraction, ontology, origin=origin)
-        recorded = {item.chunk.id: item for item in record.prepared}
-        lacking = [chunk for chunk in record.chunks if chunk.id not in recorded]
-        for start in range(0, len(lacking), _GROUP_CHUNKS):
-            group = lacking[start : start + _GROUP_CHUNKS]
+        recorded_chunks = {item.chunk.id: item for item in record.prepared}
+        missing_chunks = [chunk for chunk in record.chunks if chunk.id not in recorded_chunks]
+        for start in range(0, len(missing_chunks), _GROUP_CHUNKS):
+            group = missing_chunks[start : start + _GROUP_CHUNKS]
             recipes = [computation.make_recipe(record.title, chunk) for chunk in group]
-            recorded.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
+            recorded_chunks.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
             self.done.embedded += len(group)
         if self.embedder_before is not None:
-            stale = [item for item in recorded.values() if not _is_current(computation, record.title, item)]
+            stale = [item for item in recorded_chunks.values() if not _is_current(computation, record.title, item)]
             for start in range(0, len(stale), _GROUP_CHUNKS):
                 renewed = await self._embed_stale(computation, record.title, stale[start : start + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
-                recorded.update((item.chunk.id, item) for item in renewed)
+                recorded_chunks.update((item.chunk.id, item) for item in renewed)
             with_questions = [
                 item
-                for item in recorded.values()
+                for item in recorded_chunks.values()
                 if item.questions is not None and not is_current(self.computation, item.questions)
             ]
             for start in range(0, len(with_questions), _GROUP_CHUNKS):
                 renewed = await self._with_embedded_questions(with_questions[start : start + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
-                recorded.update((item.chunk.id, item) for item in renewed)
-        return [recorded[chunk.id] for chunk in record.chunks]
+                recorded_chunks.update((item.chunk.id, item) for item in renewed)
+        return [recorded_chunks[chunk.id] for chunk in record.chunks]
 
     async def _embed_stale(self, computation: Computation, title: str, stale: Sequence[PreparedChunk]) -> list[PreparedChunk]:
         vectors = await computation.embed([passage_text(title, item.chunk) for item in stale])
@@ -181,10 +181,10 @@ class Reindexer:
             return
         communities = await self.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=self.catalogue.communities, vectors=self.vectors, embedder=self.computation.embedder)
-        lacking = await restorer.list_missing_communities(tenant, communities)
-        restored = await restorer.restore(tenant, lacking)
+        missing_communities = await restorer.list_missing_communities(tenant, communities)
+        restored_ids = await restorer.restore(tenant, missing_communities)
         self.done.communities += len(communities)
-        self.done.embedded += len(restored)
+        self.done.embedded += len(restored_ids)
         points = {community_point_id(community.id, community.generation) for community in communities}
         stray = [
             point.id
@@ -200,10 +200,10 @@ class Reindexer:
         scrubber = TreeScrubber(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
         pointer = await trees.pointer(tenant)
         nodes = await trees.nodes(tenant, pointer.generation) if pointer.generation else []
-        restored = await scrubber.restore(tenant, await scrubber.list_missing_nodes(tenant, nodes))
+        restored_ids = await scrubber.restore(tenant, await scrubber.list_missing_nodes(tenant, nodes))
         await scrubber.points.keep_points(tenant, {node.point_id(tenant) for node in nodes})
         self.done.tree_nodes += len(nodes)
-        self.done.embedded += len(restored)
+        self.done.embedded += len(restored_ids)
 
 
 def chunk_points(record: DocumentRecord) -> list[VectorPoint]:

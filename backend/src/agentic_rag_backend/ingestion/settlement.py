@@ -74,7 +74,7 @@ class Settlement:
         await self.outbox.add_all(tenant, Topic.NAMES, names)
 
     async def rewrite_document(self, tenant: TenantId, document_id: str) -> None:
-        """Resolve the names of a document's visible version again, and write its knowledge anew. Others are left alone."""
+        """Resolve the names of a document's visible version again, and write its knowledge again. Other versions stay."""
         try:
             document = await self.documents.document(tenant, document_id)
             version = document.current_version

@@ -79,7 +79,7 @@ class GraphEditor:
         self._outbox = outbox
         self._deliver = deliver
 
-    async def merge(self, tenant: Tenant, id: str, others: Sequence[str], *, reason: str = "") -> EditStatus:
+    async def merge(self, tenant: Tenant, id: str, other_ids: Sequence[str], *, reason: str = "") -> EditStatus:
         """Make other entities this one, which keeps its name and type. Their names become its names, in later documents, too.
 
         Raises:
@@ -87,19 +87,19 @@ class GraphEditor:
             InvalidRequest: there are no other entities, or more than `MAX_EDITED_ENTITIES`, or too many edits.
         """
         graph = await self._graphs.graph(tenant)
-        entity = _entity(graph, id)
-        merged = [_entity(graph, each) for each in _distinct("entity_ids", others, MAX_EDITED_ENTITIES)]
+        entity = _find_entity(graph, id)
+        merged = [_find_entity(graph, entity_id) for entity_id in _check_distinct("entity_ids", other_ids, MAX_EDITED_ENTITIES)]
         if entity in merged:
             raise InvalidRequest("entity_ids must not name the entity that they are merged into")
         draft = replace(
-            _draft(EditKind.MERGE, entity, reason),
-            entity_ids=tuple(each.id for each in merged),
-            entity_names=tuple(each.name for each in merged),
+            _begin_draft(EditKind.MERGE, entity, reason),
+            entity_ids=tuple(entity_id.id for entity_id in merged),
+            entity_names=tuple(entity_id.name for entity_id in merged),
             # Otherwise the entity with most documents would label them.
             name=entity.name,
             type="" if entity.type in SPELLED else entity.type,
         )
-        return await self._add(tenant, draft)
+        return await self._record_edit(tenant, draft)
 
     async def split(self, tenant: Tenant, id: str, split: Split, *, reason: str = "") -> EditStatus:
         """Take documents, names, or merged entities out of an entity.
@@ -109,24 +109,26 @@ class GraphEditor:
             InvalidRequest: not exactly one list was given, it is too long, or it names something that the entity does not have.
         """
         graph = await self._graphs.graph(tenant)
-        entity = _entity(graph, id)
+        entity = _find_entity(graph, id)
         if [bool(split.document_ids), bool(split.names), bool(split.entity_ids)].count(True) != 1:
             raise InvalidRequest("a split needs exactly one of document_ids, names and entity_ids")
         if (split.name or split.type) and not split.document_ids:
             raise InvalidRequest("name and type label the new entity of document_ids")
-        draft = _draft(EditKind.SPLIT, entity, reason)
+        draft = _begin_draft(EditKind.SPLIT, entity, reason)
         if split.names:
-            return await self._add(tenant, _names_apart(draft, split.names, _names(graph, id)))
+            return await self._record_edit(tenant, _names_apart(draft, split.names, _names_of(graph, id)))
         if split.entity_ids:
-            return await self._add(tenant, await self._merged_before(tenant.id, draft, split.entity_ids))
-        wanted = _distinct("document_ids", split.document_ids, MAX_EDITED_DOCUMENTS)
+            return await self._record_edit(tenant, await self._merged_before(tenant.id, draft, split.entity_ids))
+        document_ids = _check_distinct("document_ids", split.document_ids, MAX_EDITED_DOCUMENTS)
         holding = set(await self._graph.documents_naming(tenant.id, [id]))
-        if unknown := [each for each in wanted if each not in holding]:
+        if unknown := [document_id for document_id in document_ids if document_id not in holding]:
             raise InvalidRequest(f"the entity has no name in document {unknown[0][:64]!r}")
-        if len(wanted) == len(holding):
+        if len(document_ids) == len(holding):
             raise InvalidRequest("document_ids must leave the entity at least one document")
-        name, type = _label(split.name, split.type)
-        return await self._add(tenant, replace(draft, document_ids=tuple(wanted), new_id=str(uuid.uuid4()), name=name, type=type))
+        name, type = _check_label(split.name, split.type)
+        return await self._record_edit(
+            tenant, replace(draft, document_ids=tuple(document_ids), new_id=str(uuid.uuid4()), name=name, type=type)
+        )
 
     async def rename(self, tenant: Tenant, id: str, *, name: str = "", type: str = "", reason: str = "") -> EditStatus:
         """Give an entity another name or type, or both. Its other names stay.
@@ -135,11 +137,11 @@ class GraphEditor:
             NotFound: the tenant sees no entity of this id.
             InvalidRequest: neither was given, or one of them is too long or has no letters or digits.
         """
-        entity = _entity(await self._graphs.graph(tenant), id)
+        entity = _find_entity(await self._graphs.graph(tenant), id)
         if not (name.strip() or type.strip()):
             raise InvalidRequest("give a name, a type, or both")
-        name, type = _label(name, type)
-        return await self._add(tenant, replace(_draft(EditKind.RENAME, entity, reason), name=name, type=type))
+        name, type = _check_label(name, type)
+        return await self._record_edit(tenant, replace(_begin_draft(EditKind.RENAME, entity, reason), name=name, type=type))
 
     async def delete(self, tenant: Tenant, id: str, *, reason: str = "") -> EditStatus:
         """Delete an entity with its mentions and relationships, in later documents, too.
@@ -147,8 +149,8 @@ class GraphEditor:
         Raises:
             NotFound: the tenant sees no entity of this id.
         """
-        entity = _entity(await self._graphs.graph(tenant), id)
-        return await self._add(tenant, _draft(EditKind.DELETE, entity, reason))
+        entity = _find_entity(await self._graphs.graph(tenant), id)
+        return await self._record_edit(tenant, _begin_draft(EditKind.DELETE, entity, reason))
 
     async def undo(self, tenant: Tenant, number: int) -> EditStatus:
         """Undo an edit. Other edits stay in effect. Idempotent. Raises `NotFound`."""
@@ -157,68 +159,68 @@ class GraphEditor:
     async def edit(self, tenant: Tenant, number: int) -> EditStatus:
         """Return an edit, also one that was undone. Raises `NotFound`."""
         edit = await self._edits.edit(tenant.id, number)
-        return EditStatus(edit, await self._applied(tenant.id))
+        return EditStatus(edit, await self._follows_edits(tenant.id))
 
     async def page(self, tenant: Tenant, *, limit: int = 50, cursor: str | None = None) -> Page[EditStatus]:
         """Return edits, undone ones included, the newest first."""
-        found = await self._edits.page(tenant.id, limit=limit, cursor=cursor)
-        applied = await self._applied(tenant.id)
-        return Page(tuple(EditStatus(edit, applied) for edit in found.items), found.next_cursor)
+        edits = await self._edits.page(tenant.id, limit=limit, cursor=cursor)
+        applied = await self._follows_edits(tenant.id)
+        return Page(tuple(EditStatus(edit, applied) for edit in edits.items), edits.next_cursor)
 
-    async def _add(self, tenant: Tenant, draft: EditDraft) -> EditStatus:
+    async def _record_edit(self, tenant: Tenant, draft: EditDraft) -> EditStatus:
         return await self._applied_soon(tenant.id, await self._edits.add(tenant.id, draft))
 
     async def _applied_soon(self, tenant: TenantId, edit: GraphEdit) -> EditStatus:
         await self._deliver(tenant)
-        return EditStatus(edit, await self._applied(tenant))
+        return EditStatus(edit, await self._follows_edits(tenant))
 
-    async def _applied(self, tenant: TenantId) -> bool:
+    async def _follows_edits(self, tenant: TenantId) -> bool:
         """Return whether no edit of the tenant waits for the relay."""
         return not await self._outbox.holds(tenant, SETTLING)
 
     async def _merged_before(self, tenant: TenantId, draft: EditDraft, ids: Sequence[str]) -> EditDraft:
         """Return the split that takes merged entities out again."""
-        wanted = _distinct("entity_ids", ids, MAX_EDITED_ENTITIES)
+        entity_ids = _check_distinct("entity_ids", ids, MAX_EDITED_ENTITIES)
         merged: dict[str, str] = {}
         for edit in await self._edits.in_effect(tenant):
             if edit.draft.kind is EditKind.MERGE:
                 merged.update(zip(edit.draft.entity_ids, edit.draft.entity_names, strict=True))
-        if unknown := [each for each in wanted if each not in merged]:
+        if unknown := [id_ for id_ in entity_ids if id_ not in merged]:
             raise InvalidRequest(f"no entity {unknown[0][:64]!r} was merged into this one")
-        return replace(draft, entity_ids=tuple(wanted), entity_names=tuple(merged[each] for each in wanted))
+        return replace(draft, entity_ids=tuple(entity_ids), entity_names=tuple(merged[id_] for id_ in entity_ids))
 
 
-def _entity(graph: TenantGraph, id: str) -> EntityRef:
+def _find_entity(graph: TenantGraph, id: str) -> EntityRef:
     number = graph.mentioned(id)
     if number is None:
         raise no_entity(id)
     return graph.entity(number)
 
 
-def _names(graph: TenantGraph, id: str) -> list[str]:
+def _names_of(graph: TenantGraph, id: str) -> list[str]:
     number = graph.mentioned(id)
     return [] if number is None else graph.names_of(number)
 
 
-def _draft(kind: EditKind, entity: EntityRef, reason: str) -> EditDraft:
+def _begin_draft(kind: EditKind, entity: EntityRef, reason: str) -> EditDraft:
     remark = short_text("reason", reason, MAX_REASON_CHARACTERS)
     return EditDraft(kind=kind, entity_id=entity.id, entity_name=entity.name, reason=remark)
 
 
-def _names_apart(draft: EditDraft, names: Sequence[str], held: Sequence[str]) -> EditDraft:
+def _names_apart(draft: EditDraft, names: Sequence[str], entity_names: Sequence[str]) -> EditDraft:
     """Return the split that makes names of an entity entities of their own."""
-    own = {normalise_name(each) for each in held} - {""}
-    wanted = [normalise_name(each) for each in _distinct("names", names, MAX_EDITED_NAMES)]
-    for name, given in zip(wanted, names, strict=False):
-        if name not in own:
-            raise InvalidRequest(f"the entity has no name {given[:64]!r}")
-    kept = own - set(wanted)
-    if not kept:
+    names_of_entity = {normalise_name(text) for text in entity_names} - {""}
+    keys = [normalise_name(text) for text in _check_distinct("names", names, MAX_EDITED_NAMES)]
+    for name, written_name in zip(keys, names, strict=False):
+        if name not in names_of_entity:
+            raise InvalidRequest(f"the entity has no name {written_name[:64]!r}")
+    remaining = names_of_entity - set(keys)
+    if not remaining:
         raise InvalidRequest("names must leave the entity at least one name")
-    return replace(draft, names=tuple(wanted), kept_names=tuple(sorted(kept)))
+    return replace(draft, names=tuple(keys), kept_names=tuple(sorted(remaining)))
 
 
-def _label(name: str, type: str) -> tuple[str, str]:
+def _check_label(name: str, type: str) -> tuple[str, str]:
     """Return a name and a type as they are stored. Empty ones stay empty."""
     name = short_text("name", " ".join(name.split()), MAX_EDITED_NAME_CHARACTERS)
     type = short_text("type", "_".join(type.casefold().split()), MAX_EDITED_NAME_CHARACTERS)
@@ -230,8 +232,8 @@ def _label(name: str, type: str) -> tuple[str, str]:
     return name, type
 
 
-def _distinct(field: str, values: Sequence[str], most: int) -> list[str]:
-    found = list(dict.fromkeys(values))
-    if not 1 <= len(found) <= most:
-        raise InvalidRequest(f"{field} must have 1 to {most} entries; got {len(found)}")
-    return found
+def _check_distinct(field: str, values: Sequence[str], limit: int) -> list[str]:
+    distinct = list(dict.fromkeys(values))
+    if not 1 <= len(distinct) <= limit:
+        raise InvalidRequest(f"{field} must have 1 to {limit} entries; got {len(distinct)}")
+    return distinct

@@ -165,36 +165,36 @@ class DocumentModel:
         Raises:
             NotFound: the document was deleted.
         """
-        found, requests = dict[int, Advice](), [self._request(each) for each in inquiries]
-        recipes = [self._recipe(request) for request in requests]
-        known = await record.known(recipes)
+        advice, requests = dict[int, Advice](), [self._build_request(inquiry) for inquiry in inquiries]
+        recipes = [self._recipe_of(request) for request in requests]
+        recorded = await record.known(recipes)
         for number, recipe in enumerate(recipes):
-            if recipe in known:
-                found[number] = _recorded(known[recipe])
-        left = [number for number in range(len(inquiries)) if number not in found]
+            if recipe in recorded:
+                advice[number] = _read_record(recorded[recipe])
+        remaining = [number for number in range(len(inquiries)) if number not in advice]
         failure = "" if self.model.generative else NO_MODEL
         budget = min(self.max_tokens, self.max_tokens if max_tokens is None else max_tokens)
         ends = None if within_s is None else asyncio.get_running_loop().time() + within_s
         persistence = Persistence(self.absence)
-        while left and not failure:
-            group = _within([requests[number] for number in left[:_AT_ONCE]], left, budget - _tokens(await record.spent()))
+        while remaining and not failure:
+            tokens = budget - _count_tokens(await record.spent())
+            group = _select_affordable([requests[number] for number in remaining[:_AT_ONCE]], remaining, tokens)
             if not group:
                 failure = BUDGET_SPENT
                 break
             persistence.begin()
-            answers = await asyncio.gather(
-                *(self._answer(requests[number], inquiries[number].accepts, recipes[number], record, ends) for number in group)
-            )
-            found |= zip(group, answers, strict=True)
-            left = left[len(group) :]
-            again = [number for number in group if persistence.is_worth_waiting(number, found[number].error)]
-            if again and await self._waited(found[again[0]].error, record):
-                left = again + left
+            calls = [self._call_model(requests[item], inquiries[item].accepts, recipes[item], record, ends) for item in group]
+            advice |= zip(group, await asyncio.gather(*calls), strict=True)
+            remaining = remaining[len(group) :]
+            again = [number for number in group if persistence.is_worth_waiting(number, advice[number].error)]
+            if again and await self._wait_for_model(advice[again[0]].error, record):
+                remaining = again + remaining
             else:
-                failure = _lasting([found[number] for number in group if not persistence.is_too_large(number)], len(group))
-        return [found.get(number) or Advice(None, failure) for number in range(len(inquiries))]
+                answers = [advice[number] for number in group if not persistence.is_too_large(number)]
+                failure = _lasting_failure(answers, len(group))
+        return [advice.get(number) or Advice(None, failure) for number in range(len(inquiries))]
 
-    async def _waited(self, error: ModelUnavailable | None, record: ResultRecord) -> bool:
+    async def _wait_for_model(self, error: ModelUnavailable | None, record: ResultRecord) -> bool:
         """Wait before the model is asked again. Return False, without waiting, if the jobs do without it now."""
         if self.absence is None or error is None or record.pause is None:
             return False
@@ -203,7 +203,7 @@ class DocumentModel:
             await record.pause(pause_s, error)
         return pause_s is not None
 
-    def _request(self, inquiry: Inquiry) -> ModelRequest:
+    def _build_request(self, inquiry: Inquiry) -> ModelRequest:
         system, user = inquiry.prompt.render(inquiry.values)
         return ModelRequest(
             prompt=inquiry.prompt.id,
@@ -214,7 +214,7 @@ class DocumentModel:
             max_tokens=inquiry.max_tokens,
         )
 
-    def _recipe(self, request: ModelRequest) -> str:
+    def _recipe_of(self, request: ModelRequest) -> str:
         parts = (request.prompt, self.name or self.model.name, *(message.content for message in request.messages))
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
@@ -228,21 +228,21 @@ class DocumentModel:
             NotFound: the document was deleted.
         """
         request = replace(request, model=self.name)
-        recipe = self._recipe(request)
-        if recipe in (known := await record.known([recipe])):
-            return _recorded(known[recipe])
+        recipe = self._recipe_of(request)
+        if recipe in (recorded := await record.known([recipe])):
+            return _read_record(recorded[recipe])
         if not self.model.generative:
             return Advice(None, NO_MODEL)
-        if self.max_tokens - _tokens(await record.spent()) - reserved < estimated_tokens(request):
+        if self.max_tokens - _count_tokens(await record.spent()) - reserved < estimated_tokens(request):
             return Advice(None, BUDGET_SPENT)
         persistence = Persistence(self.absence)
         while True:
             persistence.begin()
-            advice = await self._answer(request, lambda _: True, recipe, record, None)
-            if not persistence.is_worth_waiting(0, advice.error) or not await self._waited(advice.error, record):
+            advice = await self._call_model(request, lambda _: True, recipe, record, None)
+            if not persistence.is_worth_waiting(0, advice.error) or not await self._wait_for_model(advice.error, record):
                 return advice
 
-    async def _answer(
+    async def _call_model(
         self,
         request: ModelRequest,
         accepts: Callable[[Mapping[str, Any]], bool],
@@ -264,8 +264,8 @@ class DocumentModel:
             advice = Advice(value, cut=reply.cut) if accepts(value) else Advice(None, INVALID)
         if advice.failure:
             _log.warning("document_model_failed", prompt=request.prompt, code=advice.failure)
-        kept = {**advice.value, _CUT: True} if advice.cut and advice.value is not None else advice.value
-        await record.keep(recipe, kept, request.account.usage)
+        value_on_record = {**advice.value, _CUT: True} if advice.cut and advice.value is not None else advice.value
+        await record.keep(recipe, value_on_record, request.account.usage)
         return advice
 
 
@@ -295,12 +295,12 @@ class VersionModel:
         Raises:
             ModelUnavailable: there is none; ``failure`` names the reason.
         """
-        most = estimated_tokens(request)
-        others, self._reserved = self._reserved, self._reserved + most
+        tokens = estimated_tokens(request)
+        reserved, self._reserved = self._reserved, self._reserved + tokens
         try:
-            advice = await self.asked.answer(request, self.record, reserved=others)
+            advice = await self.asked.answer(request, self.record, reserved=reserved)
         finally:
-            self._reserved -= most
+            self._reserved -= tokens
         if advice.value is None:
             self.failure = self.failure or advice.failure
             raise ModelUnavailable(f"the language model gave no reply: {advice.failure}")
@@ -314,7 +314,7 @@ class VersionModel:
         """Do nothing: the container closes the model."""
 
 
-def _recorded(value: Mapping[str, Any] | None) -> Advice:
+def _read_record(value: Mapping[str, Any] | None) -> Advice:
     """Return the advice of a value on record."""
     if value is None or _CUT not in value:
         return Advice(value)
@@ -326,11 +326,11 @@ def estimated_tokens(request: ModelRequest) -> int:
     return text_tokens(message.content for message in request.messages) + request.max_tokens
 
 
-def _tokens(usage: Usage) -> int:
+def _count_tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
 
 
-def _within(requests: Sequence[ModelRequest], numbers: Sequence[int], tokens: int) -> list[int]:
+def _select_affordable(requests: Sequence[ModelRequest], numbers: Sequence[int], tokens: int) -> list[int]:
     """Return the numbers of the first requests that fit the budget together."""
     group = []
     for number, request in zip(numbers, requests, strict=False):
@@ -341,14 +341,14 @@ def _within(requests: Sequence[ModelRequest], numbers: Sequence[int], tokens: in
     return group
 
 
-def _lasting(answers: Sequence[Advice], asked: int) -> str:
+def _lasting_failure(answers: Sequence[Advice], group_size: int) -> str:
     """Return the failure because of which the model is not asked any more. Empty: there is none.
 
     Args:
         answers: without those of requests that are too large for the model.
         asked: size of the whole group.
     """
-    failure = next((each.failure for each in answers if each.failure not in _OF_ONE_REQUEST), "")
-    if not failure and len(answers) == asked == _AT_ONCE and all(each.failure for each in answers):
+    failure = next((answer.failure for answer in answers if answer.failure not in _OF_ONE_REQUEST), "")
+    if not failure and len(answers) == group_size == _AT_ONCE and all(answer.failure for answer in answers):
         failure = answers[0].failure  # this model is not up to the task: further calls would be paid for nothing
     return failure

@@ -30,14 +30,14 @@ class Ontologies:
 
     async def of(self, tenant: TenantId) -> EffectiveOntology:
         """Return the ontology of a tenant."""
-        own = await self.directory.ontology(tenant)
-        return EffectiveOntology(own or self.default, own is None)
+        tenant_ontology = await self.directory.ontology(tenant)
+        return EffectiveOntology(tenant_ontology or self.default, tenant_ontology is None)
 
     async def put(self, tenant: TenantId, ontology: Ontology) -> EffectiveOntology:
         """Set the ontology of a tenant. The deployment's ontology is followed again, also when it changes.
 
         It applies to versions that are processed from now on.
         """
-        own = None if ontology == self.default else ontology
-        await self.directory.set_ontology(tenant, own)
-        return EffectiveOntology(ontology, own is None)
+        tenant_ontology = None if ontology == self.default else ontology
+        await self.directory.set_ontology(tenant, tenant_ontology)
+        return EffectiveOntology(ontology, tenant_ontology is None)

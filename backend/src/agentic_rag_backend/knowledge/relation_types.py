@@ -18,21 +18,21 @@ NEGATION = "not_"
 """Beginning of the relation that a passage denies: ``not_acquired``."""
 
 
-def _permanent(*names: str) -> Iterable[RelationType]:
+def _permanent_types(*names: str) -> Iterable[RelationType]:
     return (RelationType(name, functional=True, permanent=True) for name in names)
 
 
-def _offices(*names: str) -> Iterable[RelationType]:
+def _office_types(*names: str) -> Iterable[RelationType]:
     return (RelationType(name, inverse_functional=True) for name in names)
 
 
 DEFAULTS: Mapping[str, RelationType] = {
-    each.name: each
-    for each in (
-        *_permanent("born_in", "born_on", "born_at", "died_in", "died_on", "date_of_birth", "place_of_birth"),
-        *_permanent("date_of_death", "place_of_death", "founded_in", "founded_on", "opened_on", "opened_in"),
-        *_offices("chief_executive_of", "ceo_of", "president_of", "mayor_of", "governor_of", "chairs", "chair_of"),
-        *_offices("chairman_of", "chairwoman_of", "prime_minister_of", "monarch_of", "capital_of"),
+    relation_type.name: relation_type
+    for relation_type in (
+        *_permanent_types("born_in", "born_on", "born_at", "died_in", "died_on", "date_of_birth", "place_of_birth"),
+        *_permanent_types("date_of_death", "place_of_death", "founded_in", "founded_on", "opened_on", "opened_in"),
+        *_office_types("chief_executive_of", "ceo_of", "president_of", "mayor_of", "governor_of", "chairs", "chair_of"),
+        *_office_types("chairman_of", "chairwoman_of", "prime_minister_of", "monarch_of", "capital_of"),
     )
 }
 """Exclusive types of the rules, and names that language models often use. "Leads", "married to" and "based in" are not among
@@ -63,24 +63,26 @@ class ExclusiveRelations:
     @classmethod
     def of(cls, ontology: Ontology) -> ExclusiveRelations:
         """Return the exclusive types: those of the ontology, and the defaults that it does not define."""
-        own = {relation_key(each.name): each for each in ontology.relation_types}
-        return cls({name: each for name, each in {**DEFAULTS, **own}.items() if each.exclusive})
+        tenant_types = {relation_key(relation_type.name): relation_type for relation_type in ontology.relation_types}
+        return cls(
+            {name: relation_type for name, relation_type in {**DEFAULTS, **tenant_types}.items() if relation_type.exclusive}
+        )
 
     def names(self, end: End) -> tuple[str, ...]:
         """Return the relations that are exclusive at an end."""
-        return tuple(name for name, each in self.types.items() if end in _ends(each))
+        return tuple(name for name, relation_type in self.types.items() if end in _exclusive_ends(relation_type))
 
     def ends(self, relation: str) -> tuple[End, ...]:
         """Return the ends at which a relation is exclusive. Empty: it is not."""
-        found = self.types.get(relation)
-        return () if found is None else _ends(found)
+        relation_type = self.types.get(relation)
+        return () if relation_type is None else _exclusive_ends(relation_type)
 
     def is_permanent(self, relation: str) -> bool:
         """Return whether the other end never changes."""
-        found = self.types.get(relation)
-        return found is not None and found.permanent
+        relation_type = self.types.get(relation)
+        return relation_type is not None and relation_type.permanent
 
 
-def _ends(type_: RelationType) -> tuple[End, ...]:
+def _exclusive_ends(type_: RelationType) -> tuple[End, ...]:
     flags: tuple[tuple[End, bool], ...] = (("source", type_.functional), ("target", type_.inverse_functional))
     return tuple(end for end, exclusive in flags if exclusive)

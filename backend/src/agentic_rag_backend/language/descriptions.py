@@ -101,7 +101,7 @@ class Description:
 
     @classmethod
     def parse(cls, text: str) -> Description:
-        """Return the description of which `written` is ``text``. Parts that it does not know are left out."""
+        """Return the description that ``text``, a result of `written`, states. Unknown parts are left out."""
         description = cls()
         for part in text.split("; "):
             word, _, year = part.partition(" ")
@@ -134,37 +134,37 @@ def _are_apart(years: frozenset[int], other_years: frozenset[int]) -> bool:
     return bool(years and other_years) and min(abs(a - b) for a in years for b in other_years) > NEAR_YEARS
 
 
-def find_mentions(name: Sequence[str], words_: Sequence[Word], text: str) -> list[tuple[int, int]]:
+def find_mentions(name: Sequence[str], tokens: Sequence[Word], text: str) -> list[tuple[int, int]]:
     """Return where a name stands in a text, as spans of characters. One other name may stand between its words.
 
     Args:
         name: the forms of its words.
-        words_: the words of ``text``.
+        tokens: the words of ``text``.
 
     A name of one word is no mention within a longer name: Ellery is not Port Ellery.
     """
     spans = []
-    for position, word in enumerate(words_):
+    for position, word in enumerate(tokens):
         if word.form != name[0] or not word.name:
             continue
-        last_position = _find_last_word(name, words_, position, text)
-        if last_position is None or (len(name) == 1 and _is_longer_name(words_, position, text)):
+        last_position = _find_last_word(name, tokens, position, text)
+        if last_position is None or (len(name) == 1 and _is_longer_name(tokens, position, text)):
             continue
-        spans.append((word.start, words_[last_position].end))
+        spans.append((word.start, tokens[last_position].end))
     return spans
 
 
-def _find_last_word(name: Sequence[str], words_: Sequence[Word], position: int, text: str) -> int | None:
+def _find_last_word(name: Sequence[str], tokens: Sequence[Word], position: int, text: str) -> int | None:
     """Return the position of the name's last word, if the name begins at ``position``."""
     skipped = 0
     for form in name[1:]:
         position += 1
-        if position < len(words_) and words_[position].form != form and not skipped and _may_be_middle(words_[position]):
+        if position < len(tokens) and tokens[position].form != form and not skipped and _may_be_middle(tokens[position]):
             position, skipped = position + 1, 1
         if (
-            position >= len(words_)
-            or words_[position].form != form
-            or not _GAP.fullmatch(text[words_[position - 1].end : words_[position].start])
+            position >= len(tokens)
+            or tokens[position].form != form
+            or not _GAP.fullmatch(text[tokens[position - 1].end : tokens[position].start])
         ):
             return None
     return position
@@ -174,35 +174,35 @@ def _may_be_middle(word: Word) -> bool:
     return word.name or word.end - word.start == 1
 
 
-def _is_longer_name(words_: Sequence[Word], position: int, text: str) -> bool:
+def _is_longer_name(tokens: Sequence[Word], position: int, text: str) -> bool:
     """Return whether another name is directly before or after a word, titles and "HMS" apart."""
     neighbours = [
-        pair for pair in pairwise(words_[max(0, position - 1) : position + 2]) if text[pair[0].end : pair[1].start] == " "
+        pair for pair in pairwise(tokens[max(0, position - 1) : position + 2]) if text[pair[0].end : pair[1].start] == " "
     ]
-    beside = [neighbour if next_neighbour is words_[position] else next_neighbour for neighbour, next_neighbour in neighbours]
-    return any(word.name and not word.form[0].isdigit() and not _is_prefix(word.form) for word in beside)
+    others_around = [before if after is tokens[position] else after for before, after in neighbours]
+    return any(word.name and not word.form[0].isdigit() and not _is_prefix(word.form) for word in others_around)
 
 
 def _is_prefix(form: str) -> bool:
     return form in _TITLES or form in ("hms", "ss", "rms", "dr", "mv")
 
 
-def describe(name: Sequence[str], text: str, words_: Sequence[Word] | None = None) -> Description:
+def describe(name: Sequence[str], text: str, tokens: Sequence[Word] | None = None) -> Description:
     """Return what a sentence says about the bearer of a name, given by the forms of its words.
 
     Args:
-        words_: the words of ``text``, if they were read before.
+        tokens: the words of ``text``, if they were read before.
     """
     description = Description()
-    for start, end in find_mentions(name, words(text) if words_ is None else words_, text):
+    for start, end in find_mentions(name, words(text) if tokens is None else tokens, text):
         before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
         description |= _describe_nouns(_nouns_before(before)) | _read_title(before) | _describe_after(after)
     return description
 
 
-def may_describe(words_: Sequence[Word]) -> bool:
+def may_describe(tokens: Sequence[Word]) -> bool:
     """Return whether a text with these words may say something about a bearer: a kind, a deed, a title or a year of life."""
-    return any(word.form in FIELDS or word.form in _TELLING for word in words_)
+    return any(word.form in FIELDS or word.form in _TELLING for word in tokens)
 
 
 def gender_of(pronoun: str) -> frozenset[str]:
@@ -225,20 +225,20 @@ def find_belongings(name: Sequence[str], text: str, words_given: Sequence[Word] 
     Args:
         words_given: the words of ``text``, if they were read before.
     """
-    words_ = words(text) if words_given is None else words_given
-    ends = (end for _, end in find_mentions(name, words_, text))
+    tokens = words(text) if words_given is None else words_given
+    ends = (end for _, end in find_mentions(name, tokens, text))
     return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
 
 
 def _nouns_before(text: str) -> list[str]:
     """Return the nouns directly before a name: "the English painter John Marsh", "directed by Paul Winter"."""
-    words_ = words(text)
-    if not words_ or text[words_[-1].end :] not in (" ", ' "', " “"):
+    tokens = words(text)
+    if not tokens or text[tokens[-1].end :] not in (" ", ' "', " “"):
         return []
-    last_word = words_[-1]
+    last_word = tokens[-1]
     if last_word.form in FIELDS:
         return [_normalise_noun(text, last_word)]
-    return [DEEDS[words_[-2].form]] if last_word.form == "by" and len(words_) > 1 and words_[-2].form in DEEDS else []
+    return [DEEDS[tokens[-2].form]] if last_word.form == "by" and len(tokens) > 1 and tokens[-2].form in DEEDS else []
 
 
 def _read_title(before: str) -> Description:
@@ -272,33 +272,33 @@ def _read_life(text: str) -> Description:
 def _list_nouns(text: str) -> list[str]:
     """Return the nouns of a description, up to a word that ends it: "a retired chemist and poet from Leeds"."""
     end = re.search(r"[.;:()]", text)
-    words_ = words(text[: end.start()] if end else text)[:_MAX_WORDS]
+    tokens = words(text[: end.start()] if end else text)[:_MAX_WORDS]
     nouns: list[str] = []
-    for position, word in enumerate(words_):
-        before = words_[position - 1] if position else None
+    for position, word in enumerate(tokens):
+        before = tokens[position - 1] if position else None
         if before is not None and "," in text[before.end : word.start] and nouns:
             break
-        if word.form in FIELDS and not _belongs_to_next(text, words_, position):
+        if word.form in FIELDS and not _belongs_to_next(text, tokens, position):
             nouns.append(_normalise_noun(text, word))
         if word.form in _ENDS:
             if before is not None and before.form in _SCHOLARS:
                 nouns += [
                     DISCIPLINES[word_after.form]
-                    for word_after in words_[position + 1 : position + 3]
+                    for word_after in tokens[position + 1 : position + 3]
                     if word_after.form in DISCIPLINES
                 ]
             break
     return nouns
 
 
-def _belongs_to_next(text: str, words_: Sequence[Word], position: int) -> bool:
+def _belongs_to_next(text: str, tokens: Sequence[Word], position: int) -> bool:
     """Return whether a noun describes the word after it: "the painter's son", "the chemist Anna Brandt", "ferry engineer"."""
-    word = words_[position]
+    word = tokens[position]
     if text[word.start : word.end].casefold().endswith(("'s", "’s")):
         return True
-    if position + 1 >= len(words_) or text[word.end : words_[position + 1].start] != " ":
+    if position + 1 >= len(tokens) or text[word.end : tokens[position + 1].start] != " ":
         return False
-    following = words_[position + 1]
+    following = tokens[position + 1]
     return (following.name and not following.form[0].isdigit()) or following.form in FIELDS
 
 

@@ -113,10 +113,10 @@ def _has_verb(text: str) -> bool:
     """Return whether an English sentence has a finite verb. A text without English function words has one, unless it is a list
     of names and numbers.
     """
-    words_ = _WORD.findall(text)
-    words = [word.casefold() for word in words_]
+    tokens = _WORD.findall(text)
+    words = [word.casefold() for word in tokens]
     if not any(comparable(word) in STARTERS or word in ("of", "in", "and", "to") for word in words):
-        return sum(not word[0].islower() for word in words_) < _MAX_NAMES * len(words_)
+        return sum(not word[0].islower() for word in tokens) < _MAX_NAMES * len(tokens)
     if any(comparable(match[1]) not in OPENERS | STOP_WORDS for match in _BEFORE_DETERMINER.finditer(text)):
         return True
     return any(_is_finite(words[number - 1], word, words[number + 1 : number + 2]) for number, word in enumerate(words) if number)

@@ -37,42 +37,42 @@ class NounPhrase:
 
 def noun_phrases(text: str) -> list[NounPhrase]:
     """Return the noun phrases of ``text`` in order, without names and without words that distinguish no subject."""
-    words_ = words(text)
+    tokens = words(text)
     phrases = []
-    for start, end in _find_runs(text, words_):
-        run = _trim_run(text, words_[start:end], words_[end] if end < len(words_) else None)
+    for start, end in _find_runs(text, tokens):
+        run = _trim_run(text, tokens[start:end], tokens[end] if end < len(tokens) else None)
         if run and not run[-1].name and _says_a_subject(text, run):
             phrases.append(NounPhrase(run[0].start, run[-1].end, tuple(word.form for word in run)))
     return phrases
 
 
-def _find_runs(text: str, words_: Sequence[Word]) -> Iterator[tuple[int, int]]:
+def _find_runs(text: str, tokens: Sequence[Word]) -> Iterator[tuple[int, int]]:
     """Yield the positions of content words that follow an opening word without punctuation between them."""
     position = 0
-    while position < len(words_):
-        if not _may_open(text, words_, position):
+    while position < len(tokens):
+        if not _may_open(text, tokens, position):
             position += 1
             continue
         end = position
         while (
-            end < len(words_)
-            and _may_belong(words_[end])
-            and (end == position or _are_adjacent(text, words_[end - 1], words_[end]))
+            end < len(tokens)
+            and _may_belong(tokens[end])
+            and (end == position or _are_adjacent(text, tokens[end - 1], tokens[end]))
         ):
             end += 1
-            if _is_possessive(text, words_[end - 1]):
+            if _is_possessive(text, tokens[end - 1]):
                 break
         if end > position:
             yield position, end
         position = max(end, position + 1)
 
 
-def _may_open(text: str, words_: Sequence[Word], position: int) -> bool:
+def _may_open(text: str, tokens: Sequence[Word], position: int) -> bool:
     """Return whether a phrase may begin at this word: an opening word, a number or a possessive is directly before it."""
-    if position == 0 or not _may_belong(words_[position]):
+    if position == 0 or not _may_belong(tokens[position]):
         return False
-    before = words_[position - 1]
-    if not _are_adjacent(text, before, words_[position]) or text[before.end] == "-":
+    before = tokens[position - 1]
+    if not _are_adjacent(text, before, tokens[position]) or text[before.end] == "-":
         return False
     return before.form in OPENERS or before.form[0].isdigit() or _is_possessive(text, before)
 

@@ -88,9 +88,9 @@ def require_files(model: KnownModel, models: Path) -> Path:
     folder = models / model.name
     if not has_files(model, models):
         raise ConfigurationError(f"{model.name} is not installed in {models}; run 'agentic-rag models pull {model.name}'")
-    recorded = _read_checksums(folder)
+    checksums = _read_checksums(folder)
     for file in model.files:
-        expected = file.sha256 or recorded.get(file.name)
+        expected = file.sha256 or checksums.get(file.name)
         if expected is not None and (actual := _hash_file(folder / file.name)) != expected:
             raise ConfigurationError(
                 f"{folder / file.name} has SHA-256 {actual}, not {expected}; run 'agentic-rag models pull {model.name}'"
@@ -124,8 +124,8 @@ def install_model(model: KnownModel, models: Path, source: ModelSource, on_progr
 
 def _install_file(model: KnownModel, file: HubFile, folder: Path, source: ModelSource, on_progress: OnProgress) -> None:
     target, part = folder / file.name, folder / f"{file.name}.part"
-    recorded = _read_checksums(folder)
-    expected = file.sha256 or recorded.get(file.name)
+    checksums = _read_checksums(folder)
+    expected = file.sha256 or checksums.get(file.name)
     if not target.is_file() or expected not in (None, _hash_file(target)):
         part.touch(mode=0o600)
         source.fetch(model, file, part, on_progress)
@@ -135,7 +135,7 @@ def _install_file(model: KnownModel, file: HubFile, folder: Path, source: ModelS
             raise ModelUnavailable(f"{file.path} of {model.name} has SHA-256 {actual}, not {expected}; it was not installed")
         part.replace(target)
     if expected is None:
-        record = json.dumps({**recorded, file.name: _hash_file(target)}, indent=2)
+        record = json.dumps({**checksums, file.name: _hash_file(target)}, indent=2)
         (folder / CHECKSUMS_FILE).write_text(record + "\n", encoding="utf-8")
 
 
@@ -156,16 +156,16 @@ def _is_complete(path: Path, size_bytes: int | None) -> bool:
 
 def _read_checksums(folder: Path) -> dict[str, str]:
     try:
-        recorded = json.loads((folder / CHECKSUMS_FILE).read_bytes())
+        checksums = json.loads((folder / CHECKSUMS_FILE).read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError:
-        recorded = None
-    if not isinstance(recorded, dict):
+        checksums = None
+    if not isinstance(checksums, dict):
         raise ConfigurationError(
             f"{folder / CHECKSUMS_FILE} is damaged; remove it and the model files next to it, and pull again"
         )
-    return {str(name): str(sha256) for name, sha256 in recorded.items()}
+    return {str(name): str(sha256) for name, sha256 in checksums.items()}
 
 
 def _hash_file(path: Path) -> str:

@@ -36,14 +36,14 @@ class ModelSlots:
     async def hold_slot(self) -> AsyncIterator[None]:
         """Wait for a place, and hold it."""
         tenant, rotation = current_actor().tenant, self._jobs if current_actor().job else self._questions
-        granted = asyncio.get_running_loop().create_future()
-        rotation.add(tenant, granted)
+        grant = asyncio.get_running_loop().create_future()
+        rotation.add(tenant, grant)
         self._grant_slots()
         try:
-            await granted
+            await grant
             yield
         finally:
-            if granted.done() and not granted.cancelled():
+            if grant.done() and not grant.cancelled():
                 rotation.done(tenant)
                 self._free += 1
                 self._grant_slots()
@@ -51,9 +51,9 @@ class ModelSlots:
     def _grant_slots(self) -> None:
         for rotation, reserved in ((self._questions, 0), (self._jobs, self._reserved)):
             while self._free > reserved and (waiting := rotation.take()) is not None:
-                tenant, granted = waiting
-                if granted.done():  # cancelled while it waited
+                tenant, grant = waiting
+                if grant.done():  # cancelled while it waited
                     rotation.done(tenant)
                     continue
                 self._free -= 1
-                granted.set_result(None)
+                grant.set_result(None)

@@ -34,7 +34,7 @@ class Plugin:
 PLUGINS: Mapping[str, Plugin] = {
     "fact_search": Plugin("graphiti.search", "open_fact_search", "GRAPHITI_SEARCH_ENABLED=true", "server"),
     "episodes": Plugin("graphiti.episodes", "open_episodes", "EXTRACTION=graphiti", "server"),
-    "optimize_planner": Plugin("planner_optimizer.command", "register", "optimize-planner", "dspy"),
+    "optimize_planner": Plugin("planner_optimizer.command", "optimize_planner", "optimize-planner", "dspy"),
     "planner_optimizers": Plugin("planner_optimizer.dspy_adapter.optimizers", "optimizer", "optimize-planner", "dspy"),
 }
 """The parts by name. A new part is a folder beside this file and a row here."""

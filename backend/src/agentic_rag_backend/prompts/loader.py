@@ -49,10 +49,10 @@ class Prompt:
         Raises:
             ConfigurationError: the prompt asks for a value that is not given.
         """
-        lacking = sorted(self.placeholders - set(values))
-        if lacking:
+        missing_values = sorted(self.placeholders - set(values))
+        if missing_values:
             raise ConfigurationError(
-                f"prompt {self.id} asks for {{{{{lacking[0]}}}}}, which is not among {', '.join(sorted(values)) or 'none'}"
+                f"prompt {self.id} asks for {{{{{missing_values[0]}}}}}, which is not among {', '.join(sorted(values)) or 'none'}"
             )
         system = _PLACEHOLDER.sub(lambda match: values[match[1]], self.system)
         user = _PLACEHOLDER.sub(lambda match: values[match[1]], self.user)
@@ -115,9 +115,9 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
         )
     if not prompt.user:
         raise InvalidRequest(f"prompt {name!r} is empty")
-    lacking = sorted(set(required) - prompt.placeholders)
-    if lacking:
-        raise InvalidRequest(f"prompt {name!r} must contain the placeholder {{{{{lacking[0]}}}}}")
+    missing_placeholders = sorted(set(required) - prompt.placeholders)
+    if missing_placeholders:
+        raise InvalidRequest(f"prompt {name!r} must contain the placeholder {{{{{missing_placeholders[0]}}}}}")
     unknown = sorted(prompt.placeholders - set(allowed)) if allowed is not None else []
     if unknown:
         raise InvalidRequest(

@@ -98,13 +98,13 @@ def estimate_similarity(low_bytes: NDArray[np.uint8], other_low_bytes: NDArray[n
 
 
 class DuplicateFinder:
-    """Compares each document with the earlier ones. Keeps the first ``listed`` pairs and counts all pairs."""
+    """Compares each document with the earlier ones. Keeps the first ``max_pairs`` pairs and counts all pairs."""
 
-    def __init__(self, *, expected: int, max_compared: int = MAX_COMPARED) -> None:
+    def __init__(self, *, max_pairs: int, max_compared: int = MAX_COMPARED) -> None:
         self.pairs: list[Duplicate] = []
         self.found = 0
         self.compared = 0
-        self._listed = expected
+        self._listed = max_pairs
         self._most = max_compared
         self._sketcher = Sketcher()
         self._contents = FingerprintTable()

@@ -266,15 +266,14 @@ class Exporter:
         if pointer.stale:
             versions = await self._source.catalogue.documents.visible_versions(tenant)
             now = fingerprint_communities(await read_visible(graph, tenant, versions), communities)
-            current = {community_id.id for community_id in communities if now.get(community_id.id) == community_id.fingerprint}
+            current = {community.id for community in communities if now.get(community.id) == community.fingerprint}
         vectors: dict[str, str] = {}
         for page in _cut_pages([community.id for community in communities]):
-            points = {community_point_id(community, pointer.generation): community for community in page}
+            points = {community_point_id(community_id, pointer.generation): community_id for community_id in page}
             stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
             vectors |= {points[point]: pack_vector(vector) for point, vector in stored.items()}
         return [
-            _record_community(community_id, vectors.get(community_id.id), current=community_id.id in current)
-            for community_id in communities
+            _record_community(community, vectors.get(community.id), current=community.id in current) for community in communities
         ]
 
     async def _read_summaries(self, tenant: TenantId) -> list[CommunitySummary]:

@@ -34,7 +34,7 @@ class Gunzip:
         self._unpacked = 0
 
     def read_bytes(self, size: int) -> bytes:
-        """Return up to ``most`` bytes, none at the end.
+        """Return up to ``size`` bytes, none at the end.
 
         Raises:
             InvalidRequest: it is damaged or cut off, or continues after the end of the stream.

@@ -314,12 +314,12 @@ class TenantImport:
             recipe = self._choose_recipe(archived.document, chunk, line)
             results[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
         await self._embed_chunks(archived.document.title, results)
-        lacking = [number for number in range(len(chunks)) if number not in results]
+        missing_numbers = [number for number in range(len(chunks)) if number not in results]
         title, method = archived.document.title, archived.document.options.extraction
         computation = self.destination.computation.make_computation(method, self.manifest.tenant_ontology)
-        for start in range(0, len(lacking), _GROUP_CHUNKS):
+        for start in range(0, len(missing_numbers), _GROUP_CHUNKS):
             await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
-            numbers = lacking[start : start + _GROUP_CHUNKS]
+            numbers = missing_numbers[start : start + _GROUP_CHUNKS]
             group = [chunks[number] for number in numbers]
             computed = await computation.compute(title, group, [computation.make_recipe(title, chunk) for chunk in group])
             results.update(zip(numbers, computed, strict=True))
@@ -443,7 +443,9 @@ class TenantImport:
     def _make_entity(self, line: EntityLine) -> Entity:
         archived_name, kind = self.types[line.id]
         names_said = {said_name.name: self._other_name(said_name) for said_name in line.said}
-        own_names = [name_ for name_ in line.names if name_ in names_said and names_said[name_].type] or list(line.names)
+        own_names = [candidate for candidate in line.names if candidate in names_said and names_said[candidate].type] or list(
+            line.names
+        )
         name = archived_name if archived_name in own_names else own_names[0]
         main = names_said.get(name, OtherName(name))
         return Entity(

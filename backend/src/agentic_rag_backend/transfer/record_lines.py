@@ -94,11 +94,11 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
             statements_of.setdefault(naming.entity_id, []).append(NameRecord.from_value(naming.said))
     mentions: dict[str, list[MentionRecord]] = {}
     async for batch in graph.all_mentions(tenant, [record.id]):
-        for entity in batch:
-            support = entity.support
+        for entity_mention in batch:
+            support = entity_mention.support
             if (support.document_id, support.version) == version_key and support.chunk_id in position:
-                mention = MentionRecord(chunk=position[support.chunk_id], count=entity.count, about=entity.about)
-                mentions.setdefault(entity.entity_id, []).append(mention)
+                mention = MentionRecord(chunk=position[support.chunk_id], count=entity_mention.count, about=entity_mention.about)
+                mentions.setdefault(entity_mention.entity_id, []).append(mention)
     lines: list[Record] = [
         EntityLine(id=id, names=tuple(called), said=tuple(statements_of.get(id, ())), mentions=tuple(mentions.get(id, ())))
         for id, called in names.items()
@@ -200,7 +200,7 @@ class ArchivedDocument:
         """Refuse references to missing items.
 
         Args:
-            known: ids of the archive's entities.
+            entity_ids: ids of the archive's entities.
 
         Raises:
             InvalidRequest: the message names the document and the error.

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 import uvicorn
 
-from agentic_rag_backend.cli.operations.listening import serve_until_stopped, share_threads
+from agentic_rag_backend.cli.operations.listening import run_server, share_threads
 
 
 class Served:
@@ -38,7 +38,7 @@ async def test_what_the_start_loaded_is_not_looked_through_again() -> None:
     server, before, thresholds = Served(), gc.get_freeze_count(), gc.get_threshold()
     loaded = [[] for _ in range(10_000)]  # type: ignore[var-annotated]
     with socket.socket() as listening:
-        await serve_until_stopped(cast(uvicorn.Server, server), listening, goes_on="")
+        await run_server(cast(uvicorn.Server, server), listening, continuation="")
     assert server.left_out - before >= len(loaded)
     assert all(now > default for now, default in zip(gc.get_threshold()[::2], thresholds[::2], strict=True))
 

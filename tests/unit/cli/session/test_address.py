@@ -15,12 +15,12 @@ import pytest
 from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
-    announced,
+    announce_server,
     read_address,
     read_credentials,
     write_credentials,
 )
-from agentic_rag_backend.cli.session.remote import running_server
+from agentic_rag_backend.cli.session.remote import find_server
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 
@@ -31,7 +31,7 @@ def test_written_credentials_are_read_back_and_private(tmp_path: Path) -> None:
     previous = os.umask(0)
     try:
         write_credentials(tmp_path, made)
-        with announced(tmp_path, address):
+        with announce_server(tmp_path, address):
             assert read_address(tmp_path) == address
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:
@@ -43,8 +43,8 @@ def test_written_credentials_are_read_back_and_private(tmp_path: Path) -> None:
 
 def test_an_address_that_a_killed_server_left_is_none(tmp_path: Path) -> None:
     code = (
-        "import os, pathlib, sys; from agentic_rag_backend.cli.session.address import Address, announced; "
-        "held = announced(pathlib.Path(sys.argv[1]), Address(url='http://127.0.0.1:1', pid=1)); held.__enter__(); "
+        "import os, pathlib, sys; from agentic_rag_backend.cli.session.address import Address, announce_server; "
+        "held = announce_server(pathlib.Path(sys.argv[1]), Address(url='http://127.0.0.1:1', pid=1)); held.__enter__(); "
         "print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -54,7 +54,7 @@ def test_an_address_that_a_killed_server_left_is_none(tmp_path: Path) -> None:
         server.kill()
     assert (tmp_path / "server.json").exists()
     assert read_address(tmp_path) is None
-    with announced(tmp_path, Address(url="http://127.0.0.1:2", pid=2)):
+    with announce_server(tmp_path, Address(url="http://127.0.0.1:2", pid=2)):
         assert read_address(tmp_path) == Address(url="http://127.0.0.1:2", pid=2)
 
 
@@ -68,14 +68,14 @@ def test_a_damaged_address_is_none(tmp_path: Path, text: str) -> None:
 
 
 async def test_an_address_where_nothing_answers_is_no_server(tmp_path: Path) -> None:
-    with announced(tmp_path, Address(url="http://127.0.0.1:1", pid=os.getpid())):
-        assert await running_server(Settings(data_dir=tmp_path, _env_file=None)) is None
+    with announce_server(tmp_path, Address(url="http://127.0.0.1:1", pid=os.getpid())):
+        assert await find_server(Settings(data_dir=tmp_path, _env_file=None)) is None
 
 
 def test_a_server_that_ends_late_leaves_its_successors_address(tmp_path: Path) -> None:
-    late = announced(tmp_path, Address(url="http://127.0.0.1:1", pid=1))
+    late = announce_server(tmp_path, Address(url="http://127.0.0.1:1", pid=1))
     late.__enter__()
-    with announced(tmp_path, Address(url="http://127.0.0.1:2", pid=2)):
+    with announce_server(tmp_path, Address(url="http://127.0.0.1:2", pid=2)):
         late.__exit__(None, None, None)
         assert read_address(tmp_path) == Address(url="http://127.0.0.1:2", pid=2)
 

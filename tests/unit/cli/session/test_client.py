@@ -8,10 +8,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from agentic_rag_backend.cli.following import JobFollower
+from agentic_rag_backend.cli.following import poll_jobs
 from agentic_rag_backend.cli.session import client as cli_client
-from agentic_rag_backend.cli.session.client import Client
-from agentic_rag_backend.cli.session.errors import ServerUnreachable, UnexpectedReply
+from agentic_rag_backend.cli.session.client import Client, ServerUnreachable, UnexpectedReply
 from agentic_rag_backend.cli.session.remote import open_remote
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -111,8 +110,8 @@ async def test_a_follower_hands_over_jobs_as_they_end_with_one_request_a_look() 
         return httpx.Response(200, json={"data": {"id": "old", "state": "failed", "stage": ""}, "meta": {}})
 
     seen: list[str] = []
-    async with JobFollower(client_of(answer), lambda job: seen.append(job["stage"])) as follower:
-        jobs = await asyncio.gather(follower.ended("old"), follower.ended("a"))
+    async with poll_jobs(client_of(answer), lambda job: seen.append(job["stage"])) as follower:
+        jobs = await asyncio.gather(follower.wait_for("old"), follower.wait_for("a"))
     assert [job["state"] for job in jobs] == ["failed", "succeeded"]
     assert seen == ["embed", "embed"]
     assert looks.count("/api/v1/jobs/old") == 1
@@ -122,9 +121,9 @@ async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
     def gone(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
-    async with JobFollower(client_of(gone)) as follower:
+    async with poll_jobs(client_of(gone)) as follower:
         with pytest.raises(ServerUnreachable):
-            await follower.ended("a")
+            await follower.wait_for("a")
 
 
 class _Breaks:

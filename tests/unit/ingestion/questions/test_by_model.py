@@ -16,8 +16,8 @@ from agentic_rag_backend.ingestion.questions.by_model import PASSAGES, ModelQues
 from agentic_rag_backend.ingestion.questions.patterns import PatternQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
 
-TEXT = "The Heron has two blades."
-PATTERN = "How many blades does the Heron have?"
+TEXT = "The Heron is a turbine with two blades."
+PATTERN = "What is the Heron?"
 
 
 def chunk(number: int, text: str = TEXT) -> Chunk:
@@ -54,7 +54,7 @@ async def test_each_chunk_has_the_questions_of_its_number() -> None:
         (("Which turbine has two blades?",), "model", None),
     ]
     assert len(prompts) == 1
-    assert "\n2: Turbines: The Heron has two blades." in prompts[0]
+    assert "\n2: Turbines: The Heron is a turbine with two blades." in prompts[0]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def test_each_chunk_has_the_questions_of_its_number() -> None:
     [
         item(3, "Which turbine has two blades?"),
         item(0, "Which turbine has two blades?"),
-        item(1, "The Heron has two blades."),
+        item(1, TEXT),
         item(1, "Who won the world cup?"),
         item(1, "Heron?"),
         item(1, f"Which Heron {'very ' * 80}has blades?"),

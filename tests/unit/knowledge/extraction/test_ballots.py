@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentic_rag_backend.knowledge.extraction.ballots import Ballot, agreed, chances, related, types_of
+from agentic_rag_backend.knowledge.extraction.ballots import Ballot, agree_on_odds, chances, relate_names, types_of
 from agentic_rag_backend.knowledge.extraction.word_scores import DECIDED, SLOTS, WordScores
 
 NO_WORDS = np.zeros((0, len(SLOTS) * DECIDED), dtype=np.int8)
@@ -30,7 +30,7 @@ def test_the_items_of_a_list_share_a_type() -> None:
 
 
 def test_related_names_are_found_by_whole_words() -> None:
-    assert related(["new york", "york", "new york times", "yorkshire"], []) == {
+    assert relate_names(["new york", "york", "new york times", "yorkshire"], []) == {
         "new york": {"ended_by": ["york"], "opens": ["new york times"]},
         "york": {"ends": ["new york"]},
         "new york times": {"opened_by": ["new york"]},
@@ -40,7 +40,7 @@ def test_related_names_are_found_by_whole_words() -> None:
 
 def test_names_hear_what_others_knew_alone() -> None:
     odds = {"a b": [4.0, 0.0, 0.0, 0.0], "b": [0.0, 0.0, 0.0, 0.0]}
-    heard = agreed(odds, {"a b": {}, "b": {"ends": ["a b"]}}, {"ends": 2.0})
+    heard = agree_on_odds(odds, {"a b": {}, "b": {"ends": ["a b"]}}, {"ends": 2.0})
     assert heard["a b"] == odds["a b"]
     assert heard["b"] == [2.0 * chance for chance in chances(odds["a b"])]
     assert chances([800.0, 0.0, 0.0, 0.0])[0] == 1.0

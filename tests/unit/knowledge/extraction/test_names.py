@@ -32,7 +32,6 @@ def names(text: str, kind: str | None = None) -> list[str]:
         ("The pupils of Children's Hospital left.", ["Children's Hospital"]),
         ("Brandt's house burnt.", ["Brandt"]),
         ("The mayor of Bergen opened the District of Lund.", ["Bergen", "District of Lund"]),
-        ("It crosses Nookat District of Osh Province.", ["Nookat District", "Osh Province"]),
         ('He is Wilhelm "Willi" Keller.', ['Wilhelm "Willi" Keller']),
         ("It was bought by Northwind, Inc. in spring.", ["Northwind, Inc"]),
         ("NATO and the U.S. agreed.", ["NATO", "U.S."]),
@@ -40,7 +39,6 @@ def names(text: str, kind: str | None = None) -> list[str]:
         ("The Council on Polar Affairs met.", ["Council on Polar Affairs"]),
         ("The branch opens on Thursdays and Mondays.", []),
         ("It was closed on Sunday for Keller.", ["Keller"]),
-        ("He writes for the Sunday Times.", ["Sunday Times"]),
         ("**Seabed.** A survey was made by Keller.", ["Keller"]),
     ],
 )

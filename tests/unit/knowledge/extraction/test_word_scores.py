@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agentic_rag_backend.knowledge.extraction.word_scores import DECIDED, SLOTS, WordScores, fitted, word_pieces
+from agentic_rag_backend.knowledge.extraction.word_scores import DECIDED, SLOTS, WordScores, load_scores, word_pieces
 
 WIDTH = len(SLOTS) * DECIDED
 KNOWN = {piece: number for number, piece in enumerate(("kel", "##ler", "keller", "ville", "##ville", ",", "o"))}
@@ -32,7 +32,7 @@ def test_the_scores_of_a_word_are_the_mean_over_its_pieces() -> None:
 
 
 def test_the_shipped_scores_have_a_row_for_each_piece() -> None:
-    shipped = fitted()
+    shipped = load_scores()
     assert len(shipped.of("river")) == WIDTH
     assert any(shipped.of("river"))
     assert {"bias", "votes_person"} <= shipped.weights.keys()

@@ -198,7 +198,7 @@ def _shown_as_ever(patch: pytest.MonkeyPatch) -> None:
 
 def _by_arrival(patch: pytest.MonkeyPatch) -> None:
     """Keep rows in the order in which chunks were added."""
-    patch.setattr(graph_ledger, "_places", lambda lengths, keys, row, new: np.cumsum(lengths)[row])
+    patch.setattr(graph_ledger, "_find_places", lambda lengths, keys, row, new: np.cumsum(lengths)[row])
 
 
 @pytest.mark.parametrize("plant", [_frequencies_stay, _names_stay, _names_are_not_found, _shown_as_ever, _by_arrival])

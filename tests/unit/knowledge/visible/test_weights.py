@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.visible.weights import HALF_LIFE_DAYS, MAX_DOCUMENTS, fact_weight, recency
+from agentic_rag_backend.knowledge.visible.weights import HALF_LIFE_DAYS, MAX_DOCUMENTS, recency, weigh_fact
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 times = st.none() | st.integers(-5000, 500).map(lambda days: NOW + timedelta(days=days))
@@ -37,13 +37,13 @@ def test_a_document_loses_at_most_half_with_time(since: datetime | None, moment:
 
 
 def test_documents_are_added_and_each_counts_once() -> None:
-    assert fact_weight([("a", 0.8, None), ("a", 0.5, None), ("b", 0.7, None)], NOW) == 1.5
-    assert fact_weight([("a", 0.8, days_ago(HALF_LIFE_DAYS)), ("b", 0.8, NOW)], NOW) == 1.4
+    assert weigh_fact([("a", 0.8, None), ("a", 0.5, None), ("b", 0.7, None)], NOW) == 1.5
+    assert weigh_fact([("a", 0.8, days_ago(HALF_LIFE_DAYS)), ("b", 0.8, NOW)], NOW) == 1.4
 
 
 def test_a_later_moment_finds_the_documents_older() -> None:
     stated = [("a", 1.0, days_ago(HALF_LIFE_DAYS))]
-    assert (fact_weight(stated, days_ago(HALF_LIFE_DAYS)), fact_weight(stated, NOW), fact_weight(stated, None)) == (
+    assert (weigh_fact(stated, days_ago(HALF_LIFE_DAYS)), weigh_fact(stated, NOW), weigh_fact(stated, None)) == (
         1.0,
         0.75,
         1.0,
@@ -52,7 +52,7 @@ def test_a_later_moment_finds_the_documents_older() -> None:
 
 def test_the_heaviest_documents_count_up_to_a_bound() -> None:
     many = [(str(number), 1.0, None) for number in range(MAX_DOCUMENTS + 5)]
-    assert fact_weight([("light", 0.1, None), *many], NOW) == MAX_DOCUMENTS
+    assert weigh_fact([("light", 0.1, None), *many], NOW) == MAX_DOCUMENTS
 
 
 @given(passages, st.randoms(), st.sampled_from([NOW, None]))
@@ -61,7 +61,7 @@ def test_the_order_does_not_matter_and_more_documents_never_weigh_less(
 ) -> None:
     shuffled = stated.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    weight = fact_weight(stated, moment)
-    assert fact_weight(shuffled, moment) == weight
-    assert fact_weight(stated[:-1], moment) <= weight <= fact_weight([*stated, ("new", 1.0, None)], moment)
-    assert 0 < weight <= fact_weight(stated, None)
+    weight = weigh_fact(stated, moment)
+    assert weigh_fact(shuffled, moment) == weight
+    assert weigh_fact(stated[:-1], moment) <= weight <= weigh_fact([*stated, ("new", 1.0, None)], moment)
+    assert 0 < weight <= weigh_fact(stated, None)

@@ -19,7 +19,7 @@ router = APIRouter(tags=["status"], route_class=JsonRoute)
 FlagSetting = Annotated[
     Any, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}]})
 ]
-"""A boolean, a share or null. `Features.check` decides which values a flag takes."""
+"""A boolean, a share or null. `Features.check_changes` decides which values a flag takes."""
 
 
 class FlagChanges(RootModel[dict[str, FlagSetting]]):

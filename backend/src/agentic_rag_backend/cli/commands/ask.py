@@ -4,86 +4,56 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.search import (
-    CacheOption,
-    CorrectiveOption,
-    FilterOption,
-    Limit,
-    MinScore,
-    Question,
-    RerankOption,
-    Strategy,
-    StrategyOptions,
-    SyntheticQuestions,
-    filter_of,
-    options_of,
-    rerank_of,
-)
+from agentic_rag_backend.cli.command import Session
+from agentic_rag_backend.cli.options import Question, SearchOptions, Strategy
 from agentic_rag_backend.cli.output import Output, plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
-from agentic_rag_backend.cli.session.errors import UnexpectedReply
 from agentic_rag_backend.errors import InvalidRequest
 
+History = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--history",
+        metavar="FILE|TEXT",
+        help="""Earlier turns: a file with JSON ([{"role": "user", "content": "…"}, …]), or one turn, the user's first;
+        repeat it for further turns.""",
+    ),
+]
+CitationPolicy = Annotated[
+    str | None, typer.Option("--citation-policy", help="Unsupported sentences: strict leaves them out, mark marks them.")
+]
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "ask")(ask)
 
-
-async def ask(
+async def ask_question(
     session: Session,
     question: Question,
+    *,
     strategy: Strategy = None,
-    history: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--history",
-            metavar="FILE|TEXT",
-            help="""Earlier turns: a file with JSON ([{"role": "user", "content": "…"}, …]), or one turn, the user's first;
-            repeat it for further turns.""",
-        ),
-    ] = None,
+    history: History = None,
     generator: Annotated[str | None, typer.Option("--generator", help="attributed, standard or verified.")] = None,
-    citation_policy: Annotated[
-        str | None, typer.Option("--citation-policy", help="Unsupported sentences: strict leaves them out, mark marks them.")
-    ] = None,
+    citation_policy: CitationPolicy = None,
     citation_style: Annotated[
         str, typer.Option("--citation-style", help="Citations in the text: numeric, title or none.")
     ] = "numeric",
     stream: Annotated[bool, typer.Option("--stream", help="Print each sentence when it is checked.")] = False,
-    limit: Limit = None,
-    filter: FilterOption = None,
-    synthetic_questions: SyntheticQuestions = None,
-    option: StrategyOptions = None,
-    rerank: RerankOption = None,
-    corrective: CorrectiveOption = None,
-    cache: CacheOption = True,
-    min_score: MinScore = None,
+    options: SearchOptions,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
-    turns = history_of(history)
     body = {
-        "history": turns or None,
+        "history": read_history(history or ()) or None,
         "query": question,
         "strategy": strategy,
         "generator": generator,
         "citation_policy": citation_policy,
         "citation_style": citation_style,
-        "limit": limit,
-        "filters": filter_of(filter),
-        "options": options_of(synthetic_questions, option),
-        "rerank": rerank_of(rerank),
-        "corrective": corrective,
-        "cache": cache,
-        "min_score": min_score,
+        **options.as_body(),
     }
     if stream:
         session.output.present(await _stream_answer(session, body), _show_ending)
@@ -91,20 +61,12 @@ async def ask(
         session.output.present(await session.client.post("/answers", body), show_answer)
 
 
-def _show_ending(output: Output, answer: Mapping[str, Any]) -> None:
-    """Print what follows the text of a streamed answer."""
-    show_citations(output, answer["citations"])
-    output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
-    show_trace(output, answer["trace"])
-
-
-def history_of(turns_given: Sequence[str] | None) -> list[dict[str, Any]]:
+def read_history(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Return the turns of ``--history``: of a JSON file, or the texts, of user and assistant in turn.
 
     Raises:
         InvalidRequest: the file has no list of turns.
     """
-    texts = list(turns_given or ())
     if len(texts) != 1 or not texts[0].endswith(".json"):
         return [{"role": "assistant" if index % 2 else "user", "content": text} for index, text in enumerate(texts)]
     try:
@@ -118,19 +80,24 @@ def history_of(turns_given: Sequence[str] | None) -> list[dict[str, Any]]:
 
 async def _stream_answer(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
+    from agentic_rag_backend.cli.session.client import UnexpectedReply
+
+    out = sys.stderr if session.output.as_json else sys.stdout
     # The server goes on while a broken connection is replaced.
     request = {**body, "stream": True, "resumable": None if session.client.in_process else True}
     async with aclosing(session.client.events("/answers", request)) as events:
-        return await _print_events(session, events)
-
-
-async def _print_events(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    out = sys.stderr if session.output.as_json else sys.stdout
-    async for name, data in events:
-        if name == "token":
-            out.write(plain(data["text"]))
-            out.flush()
-        elif name == "done":
-            out.write("\n")
-            return {key: value for key, value in data.items() if key != "v"}
+        async for name, data in events:
+            if name == "token":
+                out.write(plain(data["text"]))
+                out.flush()
+            elif name == "done":
+                out.write("\n")
+                return {key: value for key, value in data.items() if key != "v"}
     raise UnexpectedReply(f"{session.client.where} ended the stream without the answer")
+
+
+def _show_ending(output: Output, answer: Mapping[str, Any]) -> None:
+    """Print what follows the text of a streamed answer."""
+    show_citations(output, answer["citations"])
+    output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
+    show_trace(output, answer["trace"])

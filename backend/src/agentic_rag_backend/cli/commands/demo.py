@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +16,8 @@ import typer
 import agentic_rag_backend
 from agentic_rag_backend.cli.command import AsJson, quiet_logging
 from agentic_rag_backend.cli.commands.ingest import show_progress
-from agentic_rag_backend.cli.configuration import encoder_hint, load_settings
-from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
+from agentic_rag_backend.cli.configuration import load_settings, suggest_encoder
+from agentic_rag_backend.cli.following import explain_failure, follow_job, is_successful
 from agentic_rag_backend.cli.intake import FINE, Processing
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table, text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
-ASKED = ("q02", "q16", "q34")
+QUESTION_IDS = ("q02", "q16", "q34")
 """Ids in questions.jsonl: a fact of one document, a fact from two documents, a theme that no document states."""
 _NEEDED = 3
 
@@ -43,18 +43,16 @@ class DemoFailed(AgenticRagError):
     title = "Demonstration failed"
 
 
-@dataclass(slots=True)
-class Timings:
-    """Wall-clock seconds by stage, in the order of the stages."""
+Timings = dict[str, float]
+"""Wall-clock seconds by stage, in the order of the stages."""
 
-    stages: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
-    def of(self, stage: str) -> Iterator[None]:
-        """Time a stage."""
-        started = time.perf_counter()
-        yield
-        self.stages[stage] = time.perf_counter() - started
+@contextmanager
+def measure_stage(timings: Timings, stage: str) -> Iterator[None]:
+    """Time a stage."""
+    start_s = time.perf_counter()
+    yield
+    timings[stage] = time.perf_counter() - start_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +63,7 @@ class Examples:
     questions: tuple[str, ...]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
-
-
-def demo(
+def run_demo(
     corpus: Annotated[
         Path | None,
         typer.Option("--corpus", help="Folder of documents, or one with corpus/ and questions.jsonl; default: examples/."),
@@ -94,9 +87,9 @@ def demo(
             # The catalogue is removed with the folder. Data on a server would remain without an owner.
             settings = settings.model_copy(update={"vector_store": "edge", "graph_store": "sqlite", "blob_url": None})
         quiet_logging(settings)
-        uncited = run_async(_demonstrate(settings, examples, output, temporary=data_dir is None))
+        uncited = run_async(_run_stages(settings, examples, output, temporary=data_dir is None))
     # Encoders are installed in the data folder of later commands, not in the temporary one.
-    if not json and (hint := encoder_hint(load_settings(data_dir=data_dir))) is not None:
+    if not json and (hint := suggest_encoder(load_settings(data_dir=data_dir))) is not None:
         typer.echo(f"\n{hint}")
     if uncited:
         raise DemoFailed(f"{uncited} of {len(examples.questions)} answers have no citation")
@@ -115,68 +108,68 @@ def find_examples(corpus: Path | None, questions: Sequence[str]) -> Examples:
     if not home.is_dir():
         raise InvalidRequest(f"--corpus: the folder {str(home)!r} does not exist")
     folder = home / "corpus" if (home / "corpus").is_dir() else home
-    chosen = tuple(questions) or _questions(home / "questions.jsonl")
-    if not chosen:
+    texts = tuple(questions) or _read_questions(home / "questions.jsonl")
+    if not texts:
         raise InvalidRequest(f"{home} has no questions.jsonl; give at least one --question")
-    return Examples(folder=folder, questions=chosen)
+    return Examples(folder=folder, questions=texts)
 
 
-def _questions(path: Path) -> tuple[str, ...]:
+def _read_questions(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         return ()
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    chosen = [row["question"] for row in rows if row.get("id") in ASKED]
-    return tuple(chosen or [row["question"] for row in rows[:_NEEDED]])
+    selection = [row["question"] for row in rows if row.get("id") in QUESTION_IDS]
+    return tuple(selection or [row["question"] for row in rows[:_NEEDED]])
 
 
-async def _demonstrate(settings: Settings, examples: Examples, output: Output, *, temporary: bool) -> int:
+async def _run_stages(settings: Settings, examples: Examples, output: Output, *, temporary: bool) -> int:
     """Run the stages and report them. Return the number of answers without a citation."""
     from agentic_rag_backend.cli.session.local import open_application
 
-    timings = Timings()
-    with timings.of("all"):
+    timings: Timings = {}
+    with measure_stage(timings, "all"):
         async with AsyncExitStack() as stack:
-            with timings.of("open stores and model"):
+            with measure_stage(timings, "open stores and model"):
                 opening = open_application(settings, "demo" if temporary else None, work=True, temporary=temporary)
                 container, client = await stack.enter_async_context(opening)
-            await _ingest(container, client, examples, timings)
+            await _ingest_documents(container, client, examples, timings)
             await _build_communities(client, timings)
             answers = []
             for number, question in enumerate(examples.questions, 1):
-                with timings.of(f"answer {number}"):
+                with measure_stage(timings, f"answer {number}"):
                     answer = await client.post("/search/dual-level", {"query": question})
                 await check_quotes(container, client, answer["citations"])
                 answers.append(answer)
                 if not output.as_json:
-                    _show(output, number, answer)
+                    _show_answer(output, number, answer)
             counts = (await client.get("/status"))["counts"]
-    _report(output, answers, counts, timings)
+    _show_report(output, answers, counts, timings)
     return sum(1 for answer in answers if not answer["citations"])
 
 
-async def _ingest(container: Container, client: Client, examples: Examples, timings: Timings) -> None:
+async def _ingest_documents(container: Container, client: Client, examples: Examples, timings: Timings) -> None:
     walk = Walk([str(examples.folder)])
-    with timings.of("ingest"):
+    with measure_stage(timings, "ingest"):
         results = await show_progress(client, SourceReader(walk), Processing(), extent=survey_sources(walk, None))
     if not results.fine:
-        first = results.failures[0]
-        reason = (first.error or {}).get("message", first.state)
-        failed = results.documents - sum(results.counts[state] for state in FINE)
-        raise DemoFailed(f"{failed} of {results.documents} documents were not ingested; the first, {first.key}: {reason}")
+        failure = results.failures[0]
+        reason = (failure.error or {}).get("message", failure.state)
+        failures = results.documents - sum(results.counts[state] for state in FINE)
+        raise DemoFailed(f"{failures} of {results.documents} documents were not ingested; the first, {failure.key}: {reason}")
     # The stages of many documents overlap, so only the sum of the other stages is known.
     stats = getattr(container.embedder, "stats", None)
     if stats is not None:
         embedding_s = stats.busy_s
-        timings.stages["  of it embedding"] = embedding_s
-        timings.stages["  of it text, graph, writing"] = max(0.0, timings.stages["ingest"] - embedding_s)
+        timings["  of it embedding"] = embedding_s
+        timings["  of it text, graph, writing"] = max(0.0, timings["ingest"] - embedding_s)
 
 
 async def _build_communities(client: Client, timings: Timings) -> None:
-    with timings.of("communities"):
+    with measure_stage(timings, "communities"):
         accepted = await client.post("/admin/communities/rebuild", {"mode": "full"})
-        job = await follow(client, accepted["job_id"], title="communities")
-    if not succeeded(job):
-        raise DemoFailed(f"the communities were not built: {failure_reason(job)}")
+        job = await follow_job(client, accepted["job_id"], title="communities")
+    if not is_successful(job):
+        raise DemoFailed(f"the communities were not built: {explain_failure(job)}")
 
 
 async def check_quotes(container: Container, client: Client, citations: Sequence[Mapping[str, Any]]) -> None:
@@ -196,7 +189,7 @@ async def check_quotes(container: Container, client: Client, citations: Sequence
             raise DemoFailed(f"citation [{citation['marker']}] differs from the text of {document.title!r} at its offsets")
 
 
-def _show(output: Output, number: int, answer: Mapping[str, Any]) -> None:
+def _show_answer(output: Output, number: int, answer: Mapping[str, Any]) -> None:
     output.show(text(f"\nQuestion {number}: {answer['query']}", "bold cyan"))
     output.show(text(answer["synthesized_answer"] or ""))
     themes = ", ".join(theme["name"] for theme in answer["high_level_results"][:_NEEDED])
@@ -211,10 +204,10 @@ def _show(output: Output, number: int, answer: Mapping[str, Any]) -> None:
     show_citations(output, answer["citations"], chunk_ids=False)  # they are new in each run
 
 
-def _report(output: Output, answers: Sequence[Mapping[str, Any]], counts: Mapping[str, int], timings: Timings) -> None:
+def _show_report(output: Output, answers: Sequence[Mapping[str, Any]], counts: Mapping[str, int], timings: Timings) -> None:
     if output.as_json:
-        rounded = {stage.strip(): round(took, 3) for stage, took in timings.stages.items()}
-        output.result({"counts": counts, "answers": answers, "timings_s": rounded})
+        timings_s = {stage.strip(): round(seconds, 3) for stage, seconds in timings.items()}
+        output.result({"counts": counts, "answers": answers, "timings_s": timings_s})
         return
     output.show("", table(["stored", "#number"], counts.items()))
-    output.show("", table(["stage", "#seconds"], [[stage, f"{took:.2f}"] for stage, took in timings.stages.items()]))
+    output.show("", table(["stage", "#seconds"], [[stage, f"{seconds:.2f}"] for stage, seconds in timings.items()]))

@@ -1,35 +1,35 @@
-"""``documents list|show|update|chunk|delete``."""
+"""``documents list|show|update|chunk|delete``, and ``chunk preview``."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.chunking import (
-    ChunkSize,
-    Overlap,
-    ParentSize,
-    QuestionsOption,
-    QuestionsPerChunk,
-    Strategy,
-    Unit,
-    given,
-    questions_given,
+from agentic_rag_backend.cli.command import EVERYTHING, Session
+from agentic_rag_backend.cli.following import Job, finish_job, is_successful
+from agentic_rag_backend.cli.options import (
+    ChunkingStrategy,
+    ChunkSizes,
+    QuestionOptions,
+    WatchJob,
+    drop_unset,
+    parse_assignment,
 )
-from agentic_rag_backend.cli.command import EVERYTHING, Session, command
-from agentic_rag_backend.cli.following import Job, finish_job, succeeded
-from agentic_rag_backend.cli.output import Output, fields, when
-from agentic_rag_backend.cli.resources import Most, Resource
+from agentic_rag_backend.cli.output import Output, count_of, fields, format_time, table
+from agentic_rag_backend.cli.resources import Limit, Resource
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_EXCERPT_CHARACTERS = 160
 
 DocumentName = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id or key, as 'documents list' shows them.")]
 DOCUMENTS = Resource(
@@ -40,27 +40,15 @@ DOCUMENTS = Resource(
         "title": "title",
         "state": "state",
         "#chunks": "chunk_count",
-        "updated": lambda document: when(document["updated_at"]),
+        "updated": lambda document: format_time(document["updated_at"]),
     },
     droppable=("updated", "title"),
 )
-Watch = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the job has ended.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(name="documents", help="Show, change and delete documents.", no_args_is_help=True)
-    command(group, "list")(list_documents)
-    command(group, "show")(show)
-    command(group, "update", work=True)(update)
-    command(group, "chunk", work=True)(chunk)
-    command(group, "delete", work=True)(delete)
-    app.add_typer(group)
 
 
 async def list_documents(
     session: Session,
-    limit: Most = 50,
+    limit: Limit = 50,
     state: Annotated[str | None, typer.Option("--state", help="Only documents in this state.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="Only the document with this key.")] = None,
     parent: Annotated[
@@ -68,32 +56,30 @@ async def list_documents(
     ] = None,
 ) -> None:
     """List documents, newest first."""
-    parent_id = None if parent is None else await id_of(session.client, parent)
+    parent_id = None if parent is None else await find_document_id(session.client, parent)
     await DOCUMENTS.list_items(session, limit, state=state, key=key, parent_id=parent_id)
 
 
-async def show(
+async def show_document(
     session: Session,
     document: DocumentName,
     chunks: Annotated[bool, typer.Option("--chunks", help="Show its chunks as well, in reading order.")] = False,
 ) -> None:
     """Show a document."""
-    document_id = await id_of(session.client, document)
-    detail = await session.client.get(f"/documents/{document_id}")
-    chunk_list = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
+    path = f"/documents/{await find_document_id(session.client, document)}"
+    shown_fields = await session.client.get(path)
+    chunk_list = await session.client.every(f"{path}/chunks", limit=EVERYTHING) if chunks else None
     if session.output.as_json:
-        session.output.result(detail if chunk_list is None else {**detail, "chunks": chunk_list})
+        session.output.result(shown_fields if chunk_list is None else {**shown_fields, "chunks": chunk_list})
         return
-    session.output.show(fields(detail))
+    session.output.show(fields(shown_fields))
     for chunk in chunk_list or ():
-        location = chunk["location"]
-        session.output.show(
-            f"\n{chunk['ordinal']}. lines {location['start_line']}-{location['end_line']} · {chunk['id']}", style="bold"
-        )
+        lines = f"lines {chunk['location']['start_line']}-{chunk['location']['end_line']}"
+        session.output.show(f"\n{chunk['ordinal']}. {lines} · {chunk['id']}", style="bold")
         session.output.show(chunk["content"])
 
 
-async def update(
+async def update_document(
     session: Session,
     document: DocumentName,
     title: Annotated[str | None, typer.Option("--title", help="New title.")] = None,
@@ -102,51 +88,48 @@ async def update(
         typer.Option("--metadata", metavar="KEY=VALUE", help="Set a key. A value that is JSON (7, true, [1, 2]) is parsed."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option("--remove", metavar="KEY", help="Remove a key.")] = None,
-    watch_job: Watch = True,
+    watch_job: WatchJob = True,
 ) -> None:
     """Change a document's title and metadata. Its content, chunks and vectors stay."""
-    fields_given = {**dict(map(_field, metadata or ())), **dict.fromkeys(remove or ())}
-    body = {"title": title, "metadata": fields_given or None}
-    change = {name: value for name, value in body.items() if value is not None}
+    assigned = dict(parse_assignment("--metadata", "takes KEY=VALUE", text, limit=200) for text in metadata or ())
+    change = drop_unset(title=title, metadata={**assigned, **dict.fromkeys(remove or ())} or None)
     if not change:
         raise InvalidRequest("give at least one change: --title, --metadata KEY=VALUE or --remove KEY")
-    changed = await session.client.patch(f"/documents/{await id_of(session.client, document)}", change)
+    document_id = await find_document_id(session.client, document)
+    changed = await session.client.patch(f"/documents/{document_id}", change)
     # If the change needs no job, the response names the job of the last version, which has ended.
     job = await session.client.get(f"/jobs/{changed['job_id']}") if changed["job_id"] else None
-    await _show_change(session, changed, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
+    watched = watch_job and job is not None and job["state"] in ("queued", "running")
+    await _finish_change(session, document_id, changed, watch_job=watched)
 
 
-async def chunk(
+async def chunk_document(
     session: Session,
     document: DocumentName,
-    chunk_size: ChunkSize = None,
-    overlap: Overlap = None,
-    unit: Unit = None,
-    strategy: Strategy = None,
-    parent_size: ParentSize = None,
-    questions: QuestionsOption = None,
-    questions_per_chunk: QuestionsPerChunk = None,
-    watch_job: Watch = True,
+    *,
+    sizes: ChunkSizes,
+    strategy: ChunkingStrategy = None,
+    questions: QuestionOptions,
+    watch_job: WatchJob = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    question_options = questions_given(questions, questions_per_chunk)
-    sizes = given(chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
-    body = {**sizes, **given(strategy=strategy, questions=question_options)}
-    document_id = await id_of(session.client, document)
-    await _show_change(session, await session.client.post(f"/documents/{document_id}/chunks", body), watch_job=watch_job)
+    body = {**sizes.as_body(strategy), **drop_unset(questions=questions.as_body())}
+    document_id = await find_document_id(session.client, document)
+    accepted = await session.client.post(f"/documents/{document_id}/chunks", body)
+    await _finish_change(session, document_id, accepted, watch_job=watch_job)
 
 
-async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:
+async def delete_document(session: Session, document: DocumentName, watch_job: WatchJob = True) -> None:
     """Delete a document, its attachments and all data derived from them. The receipt counts the removed data."""
-    document_id = await id_of(session.client, document)
+    document_id = await find_document_id(session.client, document)
     accepted = await session.client.delete(f"/documents/{document_id}")
     if watch_job:
-        await finish_job(session, accepted["job_id"], title="delete", render=_show_ending(f"deleted {document_id}"))
+        await finish_job(session, accepted["job_id"], title="delete", render=_render_result(f"deleted {document_id}"))
     else:
         session.output.present(accepted, lambda output, job: output.show(f"job {job['job_id']} is {job['state']}"))
 
 
-async def id_of(client: Client, document: str) -> str:
+async def find_document_id(client: Client, document: str) -> str:
     """Return the id of the document with this id or, if there is none, with this key.
 
     Raises:
@@ -163,26 +146,76 @@ async def id_of(client: Client, document: str) -> str:
     return str(documents[0]["id"])
 
 
-def _field(text: str) -> tuple[str, object]:
-    """Return key and value of ``KEY=VALUE``."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise InvalidRequest(f"--metadata takes KEY=VALUE; got {text[:200]!r}")
-    try:
-        return key.strip(), json.loads(value)
-    except ValueError:
-        return key.strip(), value
-
-
-async def _show_change(session: Session, answer: dict[str, Any], *, watch_job: bool) -> None:
+async def _finish_change(session: Session, document_id: str, reply: Mapping[str, Any], *, watch_job: bool) -> None:
     """Print the result of a change. If the change needs a job, wait for its end."""
-    if not answer.get("job_id") or not watch_job:
-        session.output.present(answer)
-        return
-    render = _show_ending(f"changed {answer['id'] if 'id' in answer else answer['document_id']}")
-    await finish_job(session, answer["job_id"], title="process", render=render)
+    if reply.get("job_id") and watch_job:
+        await finish_job(session, reply["job_id"], title="process", render=_render_result(f"changed {document_id}"))
+    else:
+        session.output.present(reply)
 
 
-def _show_ending(title: str) -> Callable[[Output, Job], None]:
+def _render_result(title: str) -> Callable[[Output, Job], None]:
     """Return what prints the result of a job that succeeded, under a title."""
-    return lambda output, job: output.show(fields(job["result"] or {}, title=title)) if succeeded(job) else None
+    return lambda output, job: output.show(fields(job["result"] or {}, title=title)) if is_successful(job) else None
+
+
+async def preview_chunks(
+    session: Session,
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file, or the id or key of a document with --document.")],
+    *,
+    strategy: ChunkingStrategy = None,
+    sizes: ChunkSizes,
+    document: Annotated[bool, typer.Option("--document", help="FILE is a stored document.")] = False,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum chunks to show, 1 to 1,000.")] = 100,
+    full: Annotated[bool, typer.Option("--full", help="Show the whole text of each chunk.")] = False,
+) -> None:
+    """Show the chunks of a file. Nothing is stored."""
+    chunking = sizes.as_body(strategy)
+    if document:
+        body = {"document_id": await find_document_id(session.client, source), "chunking": chunking, "limit": limit}
+        preview = await session.client.post("/chunking/preview", body)
+    else:
+        form = {"chunking": json.dumps(chunking), "limit": str(limit)}
+        files = {"file": (Path(source).name, _read_content(Path(source)), "application/octet-stream")}
+        preview = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
+    session.output.present(preview, partial(_show_preview, full=full))
+
+
+def _read_content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _show_preview(output: Output, preview: Mapping[str, Any], *, full: bool) -> None:
+    rows = [_make_row(chunk, full=full) for chunk in preview["chunks"]]
+    output.show(table(["#chunk", "#tokens", "place", "headings", "text"], rows, droppable=("headings",)))
+    options = preview["chunking"]
+    applied = f"{options['strategy']}, at most {options['chunk_size']} {options['unit']}, overlap {options['overlap']}"
+    output.show(f"{preview['count']} chunks, {preview['size_tokens']} tokens, {preview['characters']} characters ({applied})")
+    parents = {chunk["parent_id"] for chunk in preview["chunks"]} - {None}
+    if parents:
+        output.show(f"{count_of(len(parents), 'parent')}, at most {options['parent_size']} {options['unit']}")
+    usage = preview["usage"]
+    if usage["calls"]:
+        spent = f"{usage['prompt_tokens']} tokens read, {usage['completion_tokens']} written"
+        output.show(f"language model: {usage['calls']} calls, {spent}")
+    for failure in preview["failures"]:
+        output.note(f"warning: {failure['message']}")
+
+
+def _make_row(chunk: Mapping[str, Any], *, full: bool) -> list[object]:
+    """Return the cells of a chunk. If search finds it by statements, they replace its text."""
+    location = chunk["location"]
+    if location["sheet"]:
+        position = f"{location['sheet']} {location['cells'] or ''}".strip()
+    elif location["page"]:
+        position = f"page {location['page_label'] or location['page']}"
+    else:
+        position = f"lines {location['start_line']}-{location['end_line']}"
+    content = "\n".join(chunk["statements"]) or chunk["content"]
+    if not full:
+        line = " ".join(content.split())
+        content = line if len(line) <= _EXCERPT_CHARACTERS else f"{line[: _EXCERPT_CHARACTERS - 1]}…"
+    return [chunk["ordinal"], chunk["size_tokens"], position, " > ".join(location["path"]), content]

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 
-from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, command
-from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
-from agentic_rag_backend.cli.output import console
+from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session
+from agentic_rag_backend.cli.following import follow_job, require_success
+from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 
 _BLOCK_BYTES = 1024 * 1024
 _MEDIA_TYPE = "application/gzip"
 
 
-def register(app: typer.Typer) -> None:
-    """Add both commands."""
-    command(app, "export", operator=True)(export)
-    command(app, "import", operator=True, work=True)(import_archive)
-
-
-async def export(
+async def export_tenant(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive to write, such as acme.tar.gz.")],
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
@@ -32,23 +25,32 @@ async def export(
     """Write a tenant's data at one moment to an archive, without keys and secrets."""
     if file.exists() and not force:
         raise Conflict(f"{file} exists; --force replaces it")
-    tenant_id = await session.client.tenant_id(session.tenant or DEFAULT_TENANT)
-    unfinished = file.with_name(f"{file.name}.part")
-    size = 0
-    try:
-        with unfinished.open("wb") as output:
-            async for block in session.client.download(f"/tenants/{tenant_id}/export"):
-                output.write(block)
-                size += len(block)
-        unfinished.replace(file)
-    except OSError as error:
-        raise InvalidRequest(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    tenant_id = await session.client.find_tenant_id(session.tenant or DEFAULT_TENANT)
+    size = await write_file(session.client.download(f"/tenants/{tenant_id}/export"), file)
     session.output.present({"tenant_id": tenant_id, "file": str(file), "size_bytes": size})
 
 
-async def import_archive(
+async def write_file(blocks: AsyncIterator[bytes], path: Path) -> int:
+    """Write a file as a whole and return its size in bytes. An interrupted download leaves no part of it.
+
+    Raises:
+        InvalidRequest: the file cannot be written.
+    """
+    unfinished = path.with_name(f"{path.name}.part")
+    size = 0
+    try:
+        with unfinished.open("wb") as output:
+            async for block in blocks:
+                size += output.write(block)
+        unfinished.replace(path)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return size
+
+
+async def import_tenant(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive that 'export' wrote.")],
     name: Annotated[str | None, typer.Option("--name", help="Name of the new tenant; default: its name in the archive.")] = None,
@@ -62,33 +64,22 @@ async def import_archive(
     try:
         with file.open("rb") as content:
             parameters = {"tenant": session.tenant, "name": name}
-            accepted = await session.client.upload("/tenants/import", _blocks(content, file), _MEDIA_TYPE, **parameters)
+            blocks = _read_blocks(content, file.stat().st_size)
+            accepted = await session.client.upload("/tenants/import", blocks, _MEDIA_TYPE, **parameters)
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}") from error
-    session.client.acting_for(accepted["tenant_id"])
+    session.client.act_for(accepted["tenant_id"])
     if not watch_job:
         session.output.present(accepted)
         return
-    job = await follow(session.client, accepted["job_id"], title="import")
+    job = await follow_job(session.client, accepted["job_id"], title="import")
     session.output.present({"tenant_id": accepted["tenant_id"], **job})
-    if not succeeded(job):
-        if not session.output.as_json:
-            session.output.note(f"error: {failure_reason(job)}")
-        raise typer.Exit(1)
+    require_success(session.output, job)
 
 
-async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:
-    for block in _show_blocks(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
-        yield block
-
-
-def _show_blocks(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
-    """Yield blocks, and show the transferred bytes on a terminal."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("upload", total=file.stat().st_size)
-        for block in blocks:
+async def _read_blocks(content: IO[bytes], size: int) -> AsyncIterator[bytes]:
+    """Yield blocks, and show the share of the file that was transferred."""
+    with ProgressDisplay("upload", total=size, counted=False) as display:
+        for block in iter(lambda: content.read(_BLOCK_BYTES), b""):
             yield block
-            progress.advance(task, len(block))
+            display.update("upload", completed=content.tell())

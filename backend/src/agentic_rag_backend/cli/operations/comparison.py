@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.command import EVERYTHING
-from agentic_rag_backend.cli.following import POLL_INTERVAL_S, failure_reason, follow, succeeded
+from agentic_rag_backend.cli.following import explain_failure, follow_job, is_successful
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
-    from agentic_rag_backend.domain.tenant import Tenant, TenantId
+    from agentic_rag_backend.domain.tenant import Tenant
 
 NO_TENANT = "(no tenant)"
 _PAGE = 200
@@ -28,26 +27,29 @@ class TenantComparison:
     report: Mapping[str, Any]
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of remaining differences."""
         return int(self.report["found"]) - int(self.report["mended"])
 
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
+    from agentic_rag_backend.jobs.job_endings import JobEndings
+
     comparisons: list[TenantComparison] = []
-    nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
-    if nobodys.differences:
-        comparisons.append(TenantComparison(NO_TENANT, nobodys.as_result()))
-    async for tenant in _tenants(container):
+    unowned = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
+    if unowned.differences:
+        comparisons.append(TenantComparison(NO_TENANT, unowned.as_result()))
+    async for tenant in _list_tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
+        endings = JobEndings(container.catalogue.jobs, tenant.id)
         for job_id in report.jobs:
-            await _await_end(container, tenant.id, job_id)
+            await endings.wait_for_end(job_id)
         comparisons.append(TenantComparison(tenant.name, report.as_result()))
     return comparisons
 
 
-async def _tenants(container: Container) -> AsyncIterator[Tenant]:
+async def _list_tenants(container: Container) -> AsyncIterator[Tenant]:
     cursor: str | None = None
     while True:
         page = await container.tenants.list(limit=_PAGE, cursor=cursor)
@@ -56,13 +58,6 @@ async def _tenants(container: Container) -> AsyncIterator[Tenant]:
         cursor = page.next_cursor
         if cursor is None:
             return
-
-
-async def _await_end(container: Container, tenant: TenantId, job_id: str) -> None:
-    while True:
-        if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
-            return
-        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
@@ -75,19 +70,19 @@ async def compare_on_server(url: str, key: str | None, *, repair: bool, confirme
             tenants = await client.every("/tenants", limit=EVERYTHING)
         except Forbidden:
             tenant = await client.get("/tenants/me")
-            return [TenantComparison(tenant["name"], await _report(client, body))]
+            return [TenantComparison(tenant["name"], await _request_report(client, body))]
     comparisons = []
     for tenant in tenants:
         async with open_remote(url, key, tenant["id"]) as client:
-            comparisons.append(TenantComparison(tenant["name"], await _report(client, body)))
+            comparisons.append(TenantComparison(tenant["name"], await _request_report(client, body)))
     return comparisons
 
 
-async def _report(client: Any, body: Mapping[str, bool]) -> Mapping[str, Any]:
+async def _request_report(client: Any, body: Mapping[str, bool]) -> Mapping[str, Any]:
     accepted = await client.post("/admin/reconcile", body)
-    job = await follow(client, accepted["job_id"], title="comparing the stores")
-    if not succeeded(job):
-        raise AgenticRagError(f"the comparison did not finish: {failure_reason(job)}")
+    job = await follow_job(client, accepted["job_id"], title="comparing the stores")
+    if not is_successful(job):
+        raise AgenticRagError(f"the comparison did not finish: {explain_failure(job)}")
     report: Mapping[str, Any] = job["result"]
     return report
 
@@ -116,7 +111,7 @@ def show_comparisons(output: Output, comparisons: Sequence[TenantComparison], *,
     documents, in_flight = (
         sum(int(comparison.report[name]) for comparison in comparisons) for name in ("documents", "in_flight")
     )
-    unmended = sum(comparison.left for comparison in comparisons)
+    unmended = sum(comparison.remaining for comparison in comparisons)
     advice = "" if repair else "; 'agentic-rag doctor --repair' repairs them"
     verdict = f"{unmended} differences{advice}" if unmended else "the stores agree"
     if withheld := sum(int(comparison.report["withheld"]) for comparison in comparisons):

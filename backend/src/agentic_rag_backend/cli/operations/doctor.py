@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +18,12 @@ from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
-from agentic_rag_backend.cli.operations.measuring import Check, Measurements, measure_models
+from agentic_rag_backend.cli.operations.measuring import Check, measure_models
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.cli.session.address import credentials_file
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
@@ -36,28 +35,91 @@ _CHECK_S = 90.0
 """Above the default of LLM_TIMEOUT_S, so that a slow model fails with its own timeout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairMode:
-    """Handling of differences between the stores: report, repair, or repair including large removals."""
-
-    repair: bool
-    confirm: bool
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class HealthReport:
-    """Results of all checks. ``stores`` is empty if they could not be compared."""
+    """Checks that were run so far. ``stores`` is empty if they could not be compared.
 
-    checks: list[Check]
+    Attributes:
+        repair: repair differences between the stores.
+        confirm: remove data unknown to the catalogue, even if it is much.
+    """
+
+    repair: bool = False
+    confirm: bool = False
+    checks: list[Check] = field(default_factory=list)
     stores: list[TenantComparison] = field(default_factory=list)
 
+    def read_settings(self, **options: Any) -> Settings | None:
+        """Return the settings, or None after a failed check of them."""
+        try:
+            settings = load_settings(**options)
+        except ConfigurationError as error:
+            self.checks.append(Check("settings", False, error.message))
+            return None
+        quiet_logging(settings)
+        return settings
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor")(doctor)
+    async def check_machine(self, settings: Settings) -> None:
+        """Check folder and disk, and then the server that has DATA_DIR open or, without one, the stores."""
+        from agentic_rag_backend.cli.session.remote import find_operator_key, find_server, find_tenant_key
+
+        self.checks.extend([Check("settings", True, "every value is within its limits"), _check_folder(settings.data_dir)])
+        if not self.checks[-1].ok:
+            return
+        ocr = await _check_ocr(settings)
+        self.checks.extend([_check_disk(settings.data_dir), ocr])
+        url = await find_server(settings)
+        if url is not None:
+            await self.check_server(url, find_operator_key(settings) or find_tenant_key(settings))
+        else:
+            await self.check_stores(settings)
+
+    async def check_server(self, url: str, key: str | None) -> None:
+        """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
+        from agentic_rag_backend.cli.session.remote import open_remote
+
+        async with open_remote(url, None, None) as client:
+            try:
+                states = await client.health()
+            except AgenticRagError as error:
+                self.checks.append(Check("server", False, error.message))
+                return
+        self.checks.append(Check("server", True, url))
+        self.checks.extend(Check(name, state == "ok", state) for name, state in states["stores"].items())
+        if states.get("workers") is not None:
+            self.checks.append(_check_workers(states["workers"]))
+        if all(check.ok for check in self.checks):
+            await self.compare_stores(compare_on_server(url, key, repair=self.repair, confirmed=self.confirm))
+
+    async def check_stores(self, settings: Settings) -> None:
+        """Open the stores and check them."""
+        from agentic_rag_backend.cli.session.local import open_stores
+        from agentic_rag_backend.container.shared_stores import of_one_process
+
+        try:
+            # Only a repair needs workers: its jobs finish before the command ends.
+            async with open_stores(settings, work=self.repair) as container:
+                for name, test in _list_tests(container, settings).items():
+                    check = await _run_test(name, test)
+                    self.checks.append(check)
+                if not of_one_process(settings):
+                    workers = await container.worker_status.list_workers()
+                    self.checks.append(_check_workers(len(workers)))
+                if all(check.ok for check in self.checks if check.name in COMPARED):
+                    await self.compare_stores(compare_here(container, repair=self.repair, confirmed=self.confirm))
+        except AgenticRagError as error:
+            self.checks.append(Check("stores", False, error.message))
+
+    async def compare_stores(self, comparison: Awaitable[list[TenantComparison]]) -> None:
+        """Add the result of a comparison."""
+        try:
+            stores = await comparison
+            self.stores.extend(stores)
+        except AgenticRagError as error:
+            self.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
 
 
-def doctor(
+def check_deployment(
     json: AsJson = False,
     data_dir: DataDir = None,
     url: Url = None,
@@ -79,81 +141,36 @@ def doctor(
     tenant, which requires the scope admin. --model and --embedder measure the models of the settings on this machine, also while
     a server runs.
     """
+    output, health, figures = Output(as_json=json), HealthReport(repair=repair, confirm=repair and confirm), {}
+    settings = health.read_settings(data_dir=data_dir if url is None else None)
     if model or embedder:
         if url is not None:
             raise typer.BadParameter("--model and --embedder measure the models of this machine's settings, without --url")
-        _show_measurements(run_async(_measure(data_dir, model=model, embedder=embedder)), as_json=json)
-        return
-    repair_mode = RepairMode(repair=repair, confirm=repair and confirm)
-    health = run_async(_examine(data_dir, repair_mode) if url is None else _examine_server(url, api_key, repair_mode))
-    output = Output(as_json=json)
-    if json:
-        output.result(
-            {"checks": [asdict(check) for check in health.checks], "stores": [asdict(store) for store in health.stores]}
-        )
+        if settings is not None:
+            measurements = run_async(measure_models(settings, model=model, embedder=embedder))
+            health.checks, figures = measurements.checks, measurements.figures
+        passed = _show_checks(output, health.checks, measurements=figures)
     else:
-        output.show(_checks_table(health.checks))
-        show_comparisons(output, health.stores, repair=repair)
-    if not all(check.ok for check in health.checks) or any(store.left for store in health.stores):
+        if settings is not None:
+            run_async(health.check_machine(settings) if url is None else health.check_server(url, api_key))
+        passed = _show_checks(output, health.checks, stores=[asdict(store) for store in health.stores])
+        if not json:
+            show_comparisons(output, health.stores, repair=repair)
+    if not passed or any(store.remaining for store in health.stores):
         raise typer.Exit(1)
 
 
-def _show_measurements(measurements: Measurements, *, as_json: bool) -> None:
-    output = Output(as_json=as_json)
-    if as_json:
-        output.result({"checks": [asdict(check) for check in measurements.checks], "measurements": measurements.figures})
+def _show_checks(output: Output, checks: Sequence[Check], **members: Any) -> bool:
+    """Print checks, with ``members`` after them in JSON. Return whether all passed."""
+    if output.as_json:
+        output.result({"checks": [asdict(check) for check in checks], **members})
     else:
-        output.show(_checks_table(measurements.checks))
-    if not all(check.ok for check in measurements.checks):
-        raise typer.Exit(1)
+        rows = [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in checks]
+        output.show(table(["check", "state", "detail"], rows))
+    return all(check.ok for check in checks)
 
 
-def _checks_table(checks: Sequence[Check]) -> Table:
-    return table(["check", "state", "detail"], [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in checks])
-
-
-async def _measure(data_dir: Path | None, *, model: bool, embedder: bool) -> Measurements:
-    try:
-        settings = load_settings(data_dir=data_dir)
-    except ConfigurationError as error:
-        return Measurements([Check("settings", False, error.message)])
-    quiet_logging(settings)
-    return await measure_models(settings, model=model, embedder=embedder)
-
-
-async def _examine(data_dir: Path | None, mode: RepairMode) -> HealthReport:
-    try:
-        settings = load_settings(data_dir=data_dir)
-    except ConfigurationError as error:
-        return HealthReport([Check("settings", False, error.message)])
-    quiet_logging(settings)
-    checks = [Check("settings", True, "every value is within its limits"), _folder(settings.data_dir)]
-    if not checks[-1].ok:
-        return HealthReport(checks)
-    checks += [_disk(settings.data_dir), await _ocr(settings)]
-    from agentic_rag_backend.cli.session.remote import operators_key, running_server, tenants_key
-
-    url = await running_server(settings)
-    health = HealthReport(checks)
-    if url is not None:
-        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), mode)
-    else:
-        await _look_at_stores(health, settings, mode)
-    return health
-
-
-async def _examine_server(url: str, key: str | None, mode: RepairMode) -> HealthReport:
-    """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
-    try:
-        quiet_logging(load_settings())
-    except ConfigurationError as error:
-        return HealthReport([Check("settings", False, error.message)])
-    health = HealthReport([])
-    await _look_at_server(health, url, key, mode)
-    return health
-
-
-def _folder(path: Path) -> Check:
+def _check_folder(path: Path) -> Check:
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir():
         return Check("folder", False, f"{existing} is not a folder")
@@ -165,13 +182,13 @@ def _folder(path: Path) -> Check:
     return Check("folder", True, f"{path.absolute()}{'' if path.exists() else ' (created at first use)'}")
 
 
-def _disk(path: Path) -> Check:
+def _check_disk(path: Path) -> Check:
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     free_mb = shutil.disk_usage(existing).free // 1024 // 1024
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are required")
 
 
-async def _ocr(settings: Settings) -> Check:
+async def _check_ocr(settings: Settings) -> Check:
     """Check the recognition of text in pictures on this machine. It is optional, unless the setting requires it."""
     from agentic_rag_backend.container.adapters import open_ocr
 
@@ -181,90 +198,44 @@ async def _ocr(settings: Settings) -> Check:
     return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {status.reason}")
 
 
-async def _look_at_server(health: HealthReport, url: str, key: str | None, mode: RepairMode) -> None:
-    from agentic_rag_backend.cli.session.remote import open_remote
-
-    async with open_remote(url, None, None) as client:
-        try:
-            states = await client.health()
-        except AgenticRagError as error:
-            health.checks.append(Check("server", False, error.message))
-            return
-    health.checks += [
-        Check("server", True, url),
-        *(Check(name, state == "ok", state) for name, state in states["stores"].items()),
-    ]
-    if states.get("workers") is not None:
-        health.checks.append(_workers(states["workers"]))
-    if all(check.ok for check in health.checks):
-        await _compare(health, lambda: compare_on_server(url, key, repair=mode.repair, confirmed=mode.confirm))
-
-
-async def _look_at_stores(health: HealthReport, settings: Settings, mode: RepairMode) -> None:
-    from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import of_one_process
-
-    try:
-        # Only a repair needs workers: its jobs finish before the command ends.
-        async with open_stores(settings, work=mode.repair) as container:
-            for name, look in _looks(container, settings).items():
-                check = await _look(name, look)
-                health.checks.append(check)
-            if not of_one_process(settings):
-                workers = await container.worker_status.list_workers()
-                health.checks.append(_workers(len(workers)))
-            if all(check.ok for check in health.checks if check.name in COMPARED):
-                await _compare(health, lambda: compare_here(container, repair=mode.repair, confirmed=mode.confirm))
-    except AgenticRagError as error:
-        health.checks.append(Check("stores", False, error.message))
-
-
-async def _compare(health: HealthReport, comparing: Callable[[], Awaitable[list[TenantComparison]]]) -> None:
-    try:
-        stores = await comparing()
-        health.stores += stores
-    except AgenticRagError as error:
-        health.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
-
-
-def _workers(alive: int) -> Check:
+def _check_workers(alive: int) -> Check:
     return Check("workers", alive > 0, f"{alive} live" if alive else "no live worker: jobs wait until 'agentic-rag worker' runs")
 
 
-def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[], Awaitable[str]]]:
-    async def ping(store: Any) -> str:
+def _list_tests(container: Container, settings: Settings) -> Mapping[str, Callable[[], Awaitable[str]]]:
+    async def ping_store(store: Any) -> str:
         await store.ping()
         return "answers"
 
-    async def originals() -> str:
-        answers = await ping(container.blobs)
-        return answers if settings.keep_originals else f"{answers}; originals are removed after ingestion (KEEP_ORIGINALS=false)"
+    async def ping_blobs() -> str:
+        state = await ping_store(container.blobs)
+        return state if settings.keep_originals else f"{state}; originals are removed after ingestion (KEEP_ORIGINALS=false)"
 
-    async def embed() -> str:
+    async def embed_question() -> str:
         vector = await container.embedder.embed_query("Does the embedder work?")
         languages = container.embedder.languages
         limit = f"; trained for {', '.join(languages)}: texts in other languages are found by words" if languages else ""
-        return f"{container.embedder.fingerprint}; {len(vector)} dimensions{limit}{_faster(container, settings)}"
+        return f"{container.embedder.fingerprint}; {len(vector)} dimensions{limit}{_advise_reindex(container, settings)}"
 
-    looks: dict[str, Callable[[], Awaitable[str]]] = {
-        "catalogue": lambda: ping(container.catalogue),
-        "graph": lambda: ping(container.graph),
-        "vectors": lambda: ping(container.vectors),
-        "blobs": originals,
-        "embedder": embed,
+    tests: dict[str, Callable[[], Awaitable[str]]] = {
+        "catalogue": lambda: ping_store(container.catalogue),
+        "graph": lambda: ping_store(container.graph),
+        "vectors": lambda: ping_store(container.vectors),
+        "blobs": ping_blobs,
+        "embedder": embed_question,
     }
     if settings.rerank_url is not None:
-        looks["rerank endpoint"] = lambda: _try_reranker(container, "http")
+        tests["rerank endpoint"] = partial(container.rerankers.try_out, "http")
     if container.rerankers.why_not("cross_encoder") is None:
-        looks["cross-encoder"] = lambda: _try_reranker(container, "cross_encoder")
+        tests["cross-encoder"] = partial(container.rerankers.try_out, "cross_encoder")
     if settings.llm == "openai":
-        looks["model"] = lambda: _ask_model(container, settings.llm_model)
+        tests["model"] = lambda: _ask_model(container, settings.llm_model)
     else:
-        looks["model"] = lambda: _no_model(container.model.name)
-    return looks
+        tests["model"] = lambda: _no_model(container.model.name)
+    return tests
 
 
-def _faster(container: Container, settings: Settings) -> str:
+def _advise_reindex(container: Container, settings: Settings) -> str:
     """Return advice if the stored vectors keep the bundled encoder from computing in integers."""
     from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
     from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
@@ -277,10 +248,10 @@ def _faster(container: Container, settings: Settings) -> str:
     return "; computes in float32, like the stored vectors: 'agentic-rag reindex' changes to int8, which takes half the CPU time"
 
 
-async def _look(name: str, look: Callable[[], Awaitable[str]]) -> Check:
+async def _run_test(name: str, test: Callable[[], Awaitable[str]]) -> Check:
     try:
         async with asyncio.timeout(_CHECK_S):
-            return Check(name, True, await look())
+            return Check(name, True, await test())
     except TimeoutError:
         return Check(name, False, StoreUnavailable(f"no answer within {_CHECK_S:g} s").message)
     except AgenticRagError as error:
@@ -295,10 +266,6 @@ async def _ask_model(container: Container, name: str) -> str:
     if not reply.text.strip():
         raise ModelReplyInvalid(f"{name} returned an empty text")
     return f"{name} responds"
-
-
-async def _try_reranker(container: Container, name: str) -> str:
-    return await container.rerankers.try_out(name)
 
 
 async def _no_model(name: str) -> str:

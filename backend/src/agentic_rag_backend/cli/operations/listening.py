@@ -30,7 +30,7 @@ _INTERRUPTED_DRAIN_S: Any = 0.3
 """Seconds that running requests get at Ctrl-C. Uvicorn's annotation is int, but fractions work."""
 
 
-def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Server:
+def create_server(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Server:
     """Return a server that stops at SIGTERM or Ctrl-C.
 
     It does not raise the signal again, which would kill the process before its stores are closed. Enter its `capture_signals`
@@ -57,19 +57,19 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
                 yield
                 return
             # Set with `signal`, like uvicorn: event streams find the server by its handler and end with it.
-            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+            handlers = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
             self.capturing = True
             try:
                 yield
             finally:
                 self.capturing = False
-                for number, handler in before.items():
+                for number, handler in handlers.items():
                     signal.signal(number, handler)
 
-    return Server(_config_of(app, settings, drain_s=drain_s))
+    return Server(_create_config(app, settings, drain_s=drain_s))
 
 
-def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Config:
+def _create_config(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Config:
     import uvicorn
 
     from agentic_rag_backend.api.http_connections import ConnectionLimits, guarded_protocol
@@ -113,11 +113,11 @@ def share_threads() -> None:
     asyncio.get_running_loop().set_default_executor(FairThreadPool(min(32, (os.cpu_count() or 1) + 4), "asyncio"))
 
 
-async def serve_until_stopped(server: uvicorn.Server, listening: socket.socket, *, goes_on: str) -> None:
+async def run_server(server: uvicorn.Server, listening: socket.socket, *, continuation: str) -> None:
     """Serve until a signal; return at SIGTERM.
 
     Raises:
-        Interrupted: Ctrl-C. The message reports the stop, and ``goes_on``.
+        Interrupted: Ctrl-C. The message reports the stop, and ``continuation``.
     """
     from agentic_rag_backend.telemetry.event_loop import watch_turns
 
@@ -125,10 +125,10 @@ async def serve_until_stopped(server: uvicorn.Server, listening: socket.socket, 
     with watch_turns():
         await server.serve(sockets=[listening])
     if getattr(server, "interrupted", False):
-        raise Interrupted(f"stopped; {goes_on}")
+        raise Interrupted(f"stopped; {continuation}")
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address. Call it before slow steps and before locks are taken.
 
     Raises:

@@ -58,11 +58,11 @@ async def _measure_language_models(measurements: Measurements, settings: Setting
         return
     names = dict.fromkeys(name for name in (settings.llm_model, settings.llm_fast_model) if name)
     try:
-        async with _open_model(settings) as opened:
+        async with _open_model(settings) as language_model:
             for name in names:
-                await _measure_language_model(measurements, settings, opened, name)
+                await _measure_language_model(measurements, settings, language_model, name)
     except AgenticRagError as error:
-        measurements.checks.append(_failed("model", error))
+        measurements.checks.append(_report_error("model", error))
 
 
 @asynccontextmanager
@@ -76,26 +76,28 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
         await model.close()
 
 
-async def _measure_language_model(measurements: Measurements, settings: Settings, opened: LanguageModel, name: str) -> None:
+async def _measure_language_model(
+    measurements: Measurements, settings: Settings, language_model: LanguageModel, name: str
+) -> None:
     from agentic_rag_backend.models.llm.speed_measurement import Measuring
 
-    measuring = Measuring(opened, name)
+    measuring = Measuring(language_model, name)
     try:
         schema_s = await measuring.ask_for_object()
         measurements.checks.append(Check(f"{name}: schema", True, f"an object that matches, within {schema_s:.1f} s"))
     except AgenticRagError as error:
         schema_s = None
-        measurements.checks.append(_failed(f"{name}: schema", error))
+        measurements.checks.append(_report_error(f"{name}: schema", error))
     try:
         prompt, speed = await measuring.read_and_write()
     except AgenticRagError as error:
-        measurements.checks.append(_failed(f"{name}: window", error))
+        measurements.checks.append(_report_error(f"{name}: window", error))
         return
-    measurements.checks += [_window(name, prompt), _speed(name, speed), *_work(name, settings, speed)]
+    measurements.checks += [_check_window(name, prompt), _check_speed(name, speed), *_check_work(name, settings, speed)]
     measurements.figures[name] = {"schema_s": schema_s, **asdict(prompt), **asdict(speed)}
 
 
-def _window(name: str, prompt: LongPrompt) -> Check:
+def _check_window(name: str, prompt: LongPrompt) -> Check:
     sent_text = f"about {prompt.sent_tokens:,} tokens; the server counted {prompt.read_tokens:,}"
     if prompt.repeated:
         return Check(f"{name}: window", True, f"the start of a long prompt was read ({sent_text})")
@@ -107,11 +109,11 @@ def _window(name: str, prompt: LongPrompt) -> Check:
     )
 
 
-def _speed(name: str, speed: Speed) -> Check:
+def _check_speed(name: str, speed: Speed) -> Check:
     return Check(f"{name}: speed", True, f"reads {speed.read_tps:,.0f} and writes {speed.write_tps:,.1f} tokens a second")
 
 
-def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
+def _check_work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     """Return the predicted times of typical calls, compared with their limits."""
     from agentic_rag_backend.generation.service import FALLBACK_SHARE
     from agentic_rag_backend.models.pace import MOST
@@ -120,11 +122,11 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
         needed_s = speed.predict_seconds(*tokens)
-        checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
-    read, written = _ANSWER
-    needed_s = speed.predict_seconds(read + settings.answer_context_tokens, written)
+        checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _advise_timeout(needed_s, MOST)))
+    prompt_tokens, reply_tokens = _ANSWER
+    needed_s = speed.predict_seconds(prompt_tokens + settings.answer_context_tokens, reply_tokens)
     advice = (
-        f"{_timeout_for(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
+        f"{_advise_timeout(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"
     )
     return [
@@ -133,7 +135,7 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     ]
 
 
-def _timeout_for(needed_s: float, share: float) -> str:
+def _advise_timeout(needed_s: float, share: float) -> str:
     advised_s = math.ceil(_SPARE * needed_s / share / 10) * 10
     return f"set LLM_TIMEOUT_S={advised_s}" if advised_s <= 600 else "use a faster model: no LLM_TIMEOUT_S is long enough"
 
@@ -157,7 +159,7 @@ async def _measure_embedder(measurements: Measurements, settings: Settings) -> N
             await embedder.close()
     except AgenticRagError as error:
         advice = f"; lower EMBEDDING_BATCH_SIZE ({batch}) or raise LLM_TIMEOUT_S" if error.code == "model_timeout" else ""
-        measurements.checks.append(_failed("embedder", error, advice))
+        measurements.checks.append(_report_error("embedder", error, advice))
         return
     rate = measured.passages_per_s
     measurements.checks += [
@@ -173,5 +175,5 @@ async def _measure_embedder(measurements: Measurements, settings: Settings) -> N
     measurements.figures["embedder"] = {**asdict(measured), "passages_per_s": rate}
 
 
-def _failed(name: str, error: AgenticRagError, advice: str = "") -> Check:
+def _report_error(name: str, error: AgenticRagError, advice: str = "") -> Check:
     return Check(name, False, f"{error.code}: {error.message}{advice}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
-from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.command import LocalSession
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
@@ -21,47 +20,27 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(name="models", help="Encoders, rerankers and readers that run in this process.", no_args_is_help=True)
-    group.command("list")(list_models)
-    group.command("pull")(pull)
-    group.command("check")(check)
-    app.add_typer(group)
-
-
-def list_models(json: AsJson = False, data_dir: DataDir = None) -> None:
+def list_models(session: LocalSession) -> None:
     """List the known models with their size, languages and licence."""
-    settings = load_settings(data_dir=data_dir)
-    rows = [_describe_model(model, settings) for model in _models(settings)]
-    output = Output(as_json=json)
-    if json:
-        output.result(rows)
-        return
-    columns = ["name", "kind", "state", "MB", "languages", "licence"]
-    output.show(table(columns, [[row[column] for column in columns] for row in rows]))
-    for row in rows:
-        if row["checksums"] != "known":
-            output.show(f"{row['name']}: its checksums are {row['checksums']}.")
+    models = [_describe_model(model, session.settings) for model in _known_models(session.settings)]
+    session.output.present(models, _show_models)
 
 
-def pull(
+def pull_model(
+    session: LocalSession,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a model, as 'models list' shows it.")],
     source: Annotated[
         Path | None,
         typer.Option("--from", metavar="FOLDER", help="Folder with the files, for a machine without access to the hub."),
     ] = None,
-    json: AsJson = False,
-    data_dir: DataDir = None,
 ) -> None:
     """Download a model into DATA_DIR/models and verify its files. A repeated command continues an interrupted download."""
     from agentic_rag_backend.container.embedders import models_folder
     from agentic_rag_backend.container.private_folder import make_private
     from agentic_rag_backend.models.installation import Hub, LocalFolder, install_model
 
-    settings = load_settings(data_dir=data_dir)
-    quiet_logging(settings)
-    model = _model(settings, name)
+    settings = session.settings
+    model = _find_model(settings, name)
     if not model.files:
         raise ConfigurationError(f"{name} is part of the installed packages; there is nothing to download")
     make_private(settings.data_dir)
@@ -72,38 +51,40 @@ def pull(
             Hub(settings.model_hub_url) if source is None else LocalFolder(source),
             lambda text, done, total: display.update(text, completed=done, total=total),
         )
-    output = Output(as_json=json)
-    if json:
-        output.result({"name": model.name, "folder": str(folder)})
-        return
     uses = {
         "encoder": f"set EMBEDDING_MODEL={model.name}, and run 'agentic-rag reindex' if there are documents",
         "reranker": "name the reranker cross_encoder in a search",
         "reader": "set CLAIM_VERIFIER=nli",
     }
-    output.show(f"{model.name} is installed in {folder}. To use it, {uses[model.kind]}.")
+    message = f"{model.name} is installed in {folder}. To use it, {uses[model.kind]}."
+    session.output.present({"name": model.name, "folder": str(folder)}, lambda output, _: output.show(message))
 
 
-def check(
+async def check_models(
+    session: LocalSession,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a model; default: every installed model.")] = None,
-    json: AsJson = False,
-    data_dir: DataDir = None,
 ) -> None:
     """Verify the files of installed models and try the models out. Fails if a model does not work."""
-    settings = load_settings(data_dir=data_dir)
-    quiet_logging(settings)
-    rows = run_async(_checked(settings, name))
-    output = Output(as_json=json)
-    if json:
-        output.result(rows)
-    else:
-        columns = ["name", "state", "dimensions", "norm", "arithmetic", "CPU ms a passage"]
-        output.show(table(columns, [[row.get(column, "") for column in columns] for row in rows]))
-    if any(row["state"] != "ok" for row in rows):
+    checks = await _check_models(session.settings, name)
+    session.output.present(checks, _show_checks)
+    if any(check["state"] != "ok" for check in checks):
         raise typer.Exit(1)
 
 
-def _models(settings: Settings) -> list[KnownModel]:
+def _show_models(output: Output, models: Sequence[Mapping[str, Any]]) -> None:
+    columns = ["name", "kind", "state", "MB", "languages", "licence"]
+    output.show(table(columns, [[model[column] for column in columns] for model in models]))
+    for model in models:
+        if model["checksums"] != "known":
+            output.show(f"{model['name']}: its checksums are {model['checksums']}.")
+
+
+def _show_checks(output: Output, checks: Sequence[Mapping[str, Any]]) -> None:
+    columns = ["name", "state", "dimensions", "norm", "arithmetic", "CPU ms a passage"]
+    output.show(table(columns, [[check.get(column, "") for column in columns] for check in checks]))
+
+
+def _known_models(settings: Settings) -> list[KnownModel]:
     """Return the known models, and the configured reranker."""
     from agentic_rag_backend.models.registry import MODELS, reranker_of
 
@@ -111,10 +92,10 @@ def _models(settings: Settings) -> list[KnownModel]:
     return [*MODELS.values(), *([] if configured.name in MODELS else [configured])]
 
 
-def _model(settings: Settings, name: str) -> KnownModel:
+def _find_model(settings: Settings, name: str) -> KnownModel:
     from agentic_rag_backend.models.registry import known_model
 
-    return next((model for model in _models(settings) if name in (model.name, model.repository)), None) or known_model(name)
+    return next((model for model in _known_models(settings) if name in (model.name, model.repository)), None) or known_model(name)
 
 
 def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
@@ -142,14 +123,14 @@ def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
     }
 
 
-async def _checked(settings: Settings, name: str | None) -> list[dict[str, Any]]:
+async def _check_models(settings: Settings, name: str | None) -> list[dict[str, Any]]:
     """Return the results of each model, one after the other, so that their times are comparable."""
     from agentic_rag_backend.container.embedders import models_folder
     from agentic_rag_backend.models.installation import has_files
 
     if name is not None:
-        return [await _try_model(settings, _model(settings, name))]
-    models = [model for model in _models(settings) if has_files(model, models_folder(settings))]
+        return [await _try_model(settings, _find_model(settings, name))]
+    models = [model for model in _known_models(settings) if has_files(model, models_folder(settings))]
     rows = [await _try_model(settings, model) for model in models]
     return rows if settings.embedding_model_path is None else [*rows, await _try_model(settings, None)]
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from agentic_rag_backend.errors import ConfigurationError
 
+T = TypeVar("T")
 _ADDRESS = "server.json"
 _CREDENTIALS = "credentials.json"
 _PRIVATE = 0o600
@@ -37,19 +40,19 @@ class Credentials:
 
     tenant: str
     tenant_id: str
-    key: str | None
+    key: str | None = None
     operator_key: str | None = None
 
 
 @contextmanager
-def announced(data_dir: Path, address: Address) -> Iterator[None]:
+def announce_server(data_dir: Path, address: Address) -> Iterator[None]:
     """Write the address of the server of ``data_dir`` to a file while the context is open.
 
     The file is locked meanwhile. The system releases the lock however the process ends, so an unlocked address is stale,
     even if another process has the same id.
     """
     path = data_dir / _ADDRESS
-    descriptor = _write(path, asdict(address))
+    descriptor = _write_file(path, asdict(address))
     try:
         yield
     finally:
@@ -62,12 +65,7 @@ def announced(data_dir: Path, address: Address) -> Iterator[None]:
 def read_address(data_dir: Path) -> Address | None:
     """Return the address of the server that has ``data_dir`` open, or None if no server runs."""
     path = data_dir / _ADDRESS
-    if not _held(path):
-        return None
-    data = _read(path)
-    if data is None or not isinstance(data.get("url"), str) or not isinstance(data.get("pid"), int):
-        return None
-    return Address(url=data["url"], pid=data["pid"])
+    return _read_file(path, Address) if _is_locked(path) else None
 
 
 def credentials_file(data_dir: Path) -> Path:
@@ -77,7 +75,7 @@ def credentials_file(data_dir: Path) -> Path:
 
 def write_credentials(data_dir: Path, credentials: Credentials) -> None:
     """Store the keys, readable by the owner only."""
-    os.close(_write(credentials_file(data_dir), asdict(credentials)))
+    os.close(_write_file(credentials_file(data_dir), asdict(credentials)))
 
 
 def read_credentials(data_dir: Path) -> Credentials | None:
@@ -89,20 +87,13 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     path = credentials_file(data_dir)
     if not path.exists():
         return None
-    data = _read(path)
-    names = ("tenant", "tenant_id")
-    keys = ("key", "operator_key")
-    if (
-        data is None
-        or not all(isinstance(data.get(name), str) for name in names)
-        or not all(isinstance(data.get(name), str | None) for name in keys)
-        or not any(data.get(name) for name in keys)
-    ):
+    credentials = _read_file(path, Credentials)
+    if credentials is None or not (credentials.key or credentials.operator_key):
         raise ConfigurationError(f"{path} is damaged; remove it, and the next 'agentic-rag serve' creates new keys")
-    return Credentials(**{name: data.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
+    return credentials
 
 
-def _write(path: Path, value: dict[str, Any]) -> int:
+def _write_file(path: Path, value: dict[str, Any]) -> int:
     """Replace a file atomically, readable by the owner only. Return its descriptor, which holds the lock."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -117,15 +108,15 @@ def _write(path: Path, value: dict[str, Any]) -> int:
     return descriptor
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_file(path: Path, kind: type[T]) -> T | None:
+    """Return the content of a file as an object of ``kind``. None: it is missing or damaged."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return TypeAdapter(kind).validate_json(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) else None
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -21,8 +21,8 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Run the application on ``request``. The response body is read while the application writes it."""
-        exchange = _InProcessResponse(self._app, _scope(request), request.stream)
-        status, headers = await exchange.begin()
+        exchange = _InProcessResponse(self._app, _make_scope(request), request.stream)
+        status, headers = await exchange.start_application()
         return httpx.Response(status, headers=headers, stream=exchange)
 
 
@@ -33,15 +33,15 @@ class _InProcessResponse(httpx.AsyncByteStream):
         self._app = app
         self._scope = scope
         self._body: AsyncIterator[bytes] | None = aiter(body)
-        self._whole = False
-        self._gone = asyncio.Event()
+        self._is_complete = False
+        self._disconnected = asyncio.Event()
         self._started: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
         self._parts: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
-    async def begin(self) -> tuple[int, list[tuple[bytes, bytes]]]:
+    async def start_application(self) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Start the application and return status and headers."""
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._run_application())
         try:
             return await self._started
         except BaseException:
@@ -59,47 +59,47 @@ class _InProcessResponse(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Wait for the end of the application, or cancel it."""
-        self._gone.set()
+        self._disconnected.set()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self) -> None:
+    async def _run_application(self) -> None:
         try:
-            await self._app(self._scope, self._receive, self._send)
+            await self._app(self._scope, self._receive_message, self._send_message)
         except BaseException as error:
             # After a complete response the error was sent as a problem. It is raised only for a server's log.
             if not self._started.done():
                 self._started.set_exception(error)
             else:
-                self._parts.put_nowait(None if self._whole and isinstance(error, Exception) else error)
+                self._parts.put_nowait(None if self._is_complete and isinstance(error, Exception) else error)
             if not isinstance(error, Exception):
                 raise
         else:
             self._parts.put_nowait(None)
 
-    async def _receive(self) -> MutableMapping[str, Any]:
+    async def _receive_message(self) -> MutableMapping[str, Any]:
         if self._body is not None:
             part = await anext(self._body, None)
             if part is None:
                 self._body = None
             return {"type": "http.request", "body": part or b"", "more_body": part is not None}
-        await self._gone.wait()
+        await self._disconnected.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: MutableMapping[str, Any]) -> None:
+    async def _send_message(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._started.set_result((message["status"], list(message.get("headers", ()))))
         elif message["type"] == "http.response.body":
             if message.get("body"):
                 self._parts.put_nowait(bytes(message["body"]))
             if not message.get("more_body", False):
-                self._whole = True
+                self._is_complete = True
                 self._parts.put_nowait(None)
 
 
-def _scope(request: httpx.Request) -> dict[str, Any]:
+def _make_scope(request: httpx.Request) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

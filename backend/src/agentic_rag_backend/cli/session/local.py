@@ -25,29 +25,20 @@ _ORIGIN = "http://in-process"
 
 
 @asynccontextmanager
-async def open_local(settings: Settings, tenant: str | None, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
-    """Open the stores and yield a client that acts for ``tenant`` (name or id; None: the default tenant, created if missing).
+async def open_application(
+    settings: Settings, tenant: str | None, *, work: bool, operator: bool = False, temporary: bool = False
+) -> AsyncIterator[tuple[Container, Client]]:
+    """Open the stores and yield the container and a client that acts for ``tenant``.
 
     Args:
+        tenant: name or id. None: the default tenant, which is created if missing.
         work: run jobs in this process while the client is used.
         operator: act for no tenant.
+        temporary: create ``tenant`` under a unique name, and remove it from every store at the end.
 
     Raises:
         StoreLocked: another process has DATA_DIR open.
         NotFound: the tenant does not exist.
-    """
-    async with open_application(settings, tenant, work=work, operator=operator) as (_, client):
-        yield client
-
-
-@asynccontextmanager
-async def open_application(
-    settings: Settings, tenant: str | None, *, work: bool, operator: bool = False, temporary: bool = False
-) -> AsyncIterator[tuple[Container, Client]]:
-    """Like `open_local`, but yield the container and the client.
-
-    Args:
-        temporary: create ``tenant`` under a unique name, and remove it from every store at the end.
     """
     key = secrets.token_urlsafe(48)
     async with AsyncExitStack() as stack:

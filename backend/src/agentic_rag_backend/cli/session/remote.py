@@ -32,44 +32,42 @@ async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIte
         NotFound: the tenant does not exist.
     """
     headers = {"X-API-Key": key} if key else {}
-    origin = _origin(url)
-    async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=_TIMEOUT, verify=_verifying(origin)) as http:
+    origin = _parse_origin(url)
+    async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=_TIMEOUT, verify=_choose_tls(origin)) as http:
         client = Client(http, where=origin, in_process=False)
         if tenant is not None:
-            http.headers["X-Tenant-Id"] = await client.tenant_id(tenant)
+            http.headers["X-Tenant-Id"] = await client.find_tenant_id(tenant)
         yield client
 
 
-async def running_server(settings: Settings) -> str | None:
+async def find_server(settings: Settings) -> str | None:
     """Return the address of the server that has DATA_DIR open, or None if no server runs."""
     address = read_address(settings.data_dir)
     if address is None:
         return None
     try:
-        async with httpx.AsyncClient(timeout=_PROBE_S, verify=_verifying(address.url)) as http:
-            answer = await http.get(f"{address.url}/health/live")
+        async with httpx.AsyncClient(timeout=_PROBE_S, verify=_choose_tls(address.url)) as http:
+            response = await http.get(f"{address.url}/health/live")
     except httpx.HTTPError:
         return None
-    return address.url if answer.is_success else None
+    return address.url if response.is_success else None
 
 
 @asynccontextmanager
-async def open_found(url: str, settings: Settings, tenant: str | None, *, operator: bool = False) -> AsyncIterator[Client]:
+async def open_neighbour(url: str, settings: Settings, tenant: str | None, *, operator: bool = False) -> AsyncIterator[Client]:
     """Yield a client of the server that has DATA_DIR open, with the keys stored there or OPERATOR_KEY.
 
     With the operator's key, ``tenant`` has the same meaning as without a server. With ``operator``, the client acts for no
     tenant.
     """
-    key = operators_key(settings)
+    key = find_operator_key(settings)
     if key is not None:
-        async with open_remote(url, key, None if operator else tenant or DEFAULT_TENANT) as client:
-            yield client
-        return
-    async with open_remote(url, tenants_key(settings), tenant) as client:
+        tenant = None if operator else tenant or DEFAULT_TENANT
+    async with open_remote(url, key or find_tenant_key(settings), tenant) as client:
         yield client
 
 
-def operators_key(settings: Settings) -> str | None:
+def find_operator_key(settings: Settings) -> str | None:
     """Return OPERATOR_KEY, else the operator's key stored in DATA_DIR."""
     if settings.operator_key is not None:
         return settings.operator_key.get_secret_value()
@@ -77,18 +75,18 @@ def operators_key(settings: Settings) -> str | None:
     return credentials.operator_key if credentials is not None else None
 
 
-def tenants_key(settings: Settings) -> str | None:
+def find_tenant_key(settings: Settings) -> str | None:
     """Return the default tenant's key stored in DATA_DIR."""
     credentials = read_credentials(settings.data_dir)
     return credentials.key if credentials is not None else None
 
 
-def _verifying(url: str) -> ssl.SSLContext:
+def _choose_tls(url: str) -> ssl.SSLContext:
     """Return the TLS settings for ``url``. For http, they trust no certificate: to load them takes longer than most commands."""
     return httpx.create_ssl_context() if httpx.URL(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _origin(url: str) -> str:
+def _parse_origin(url: str) -> str:
     parsed = httpx.URL(url)
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidRequest(f"--url must be an address such as https://rag.example.org; got {url[:200]!r}")

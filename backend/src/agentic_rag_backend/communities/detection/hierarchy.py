@@ -206,18 +206,20 @@ class _Graph:
 
 def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping[str, EntityName]) -> list[str]:
     """Order entities by (normalised name, type). Entities with equal keys are ordered by their neighbours, then by id."""
-    key = {id_: (normalise_name(entity.name), entity.type, entity.name) for id_, entity in entities.items()}
+    key = {entity_id: (normalise_name(entity.name), entity.type, entity.name) for entity_id, entity in entities.items()}
     shared: dict[tuple[str, str, str], int] = defaultdict(int)
     for value in key.values():
         shared[value] += 1
-    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {id_: [] for id_, value in key.items() if shared[value] > 1}
+    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {
+        entity_id: [] for entity_id, value in key.items() if shared[value] > 1
+    }
     if around:
         for (a, b), weight in weights.items():
             if a in around:
                 around[a].append((key[b], weight))
             if b in around:
                 around[b].append((key[a], weight))
-    return sorted(entities, key=lambda id_: (key[id_], sorted(around.get(id_, ())), id_))
+    return sorted(entities, key=lambda entity_id: (key[entity_id], sorted(around.get(entity_id, ())), entity_id))
 
 
 class _Hierarchy:
@@ -266,7 +268,7 @@ def _partition_graph(graph: _Graph, options: DetectionOptions, previous: Previou
         afresh = _settle_clusters(
             graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options
         )
-        reached, possible = (compute_modularity(graph.edges, clusters_, options.resolution) for clusters_ in (continued, afresh))
+        reached, possible = (compute_modularity(graph.edges, partition, options.resolution) for partition in (continued, afresh))
         if reached >= possible - _TOLERATED * abs(possible):
             return continued, False
     return _settle_clusters(graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution), options), True

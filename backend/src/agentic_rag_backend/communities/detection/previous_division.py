@@ -38,7 +38,7 @@ def held_groups(
     members_left = set(label)
     groups_found: list[Members] = []
     smallest: dict[int, tuple[int, int]] = {}
-    for deeper in sorted(level_ for level_ in previous.levels if level_ >= level):
+    for deeper in sorted(lower_level for lower_level in previous.levels if lower_level >= level):
         numbers = previous.levels[deeper]
         groups: defaultdict[int, Members] = defaultdict(list)
         for member in sorted(members_left):

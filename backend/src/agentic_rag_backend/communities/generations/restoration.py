@@ -25,7 +25,7 @@ class Restorer:
 
     async def list_missing_communities(self, tenant: TenantId, communities: Sequence[Community]) -> list[Community]:
         """Return the searchable communities of ``communities``, of one generation, that have no point."""
-        lacking: list[Community] = []
+        missing_communities: list[Community] = []
         for start in range(0, len(communities), _BATCH):
             batch = [
                 community for community in communities[start : start + _BATCH] if len(community.entity_ids) >= MIN_SEARCHABLE
@@ -33,8 +33,8 @@ class Restorer:
             points = {community_point_id(community.id, community.generation): community for community in batch}
             pages = self.vectors.points(tenant, Collection.NODES, ids=list(points))
             there = {point.id async for page in pages for point in page}
-            lacking += [community for id, community in points.items() if id not in there]
-        return lacking
+            missing_communities += [community for id, community in points.items() if id not in there]
+        return missing_communities
 
     async def restore(
         self,

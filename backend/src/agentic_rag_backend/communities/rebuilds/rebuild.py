@@ -192,32 +192,30 @@ class Rebuilder:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
         summaries = await self._read_summaries(tenant, options, reading)
-        lacking = [
-            community_evidence for community_evidence in reading.planned if community_evidence.fingerprint not in summaries
-        ]
-        tally.reused = len(reading.planned) - len(lacking)
+        unsummarised = [community for community in reading.planned if community.fingerprint not in summaries]
+        tally.reused = len(reading.planned) - len(unsummarised)
         gatherer = self._make_gatherer(tenant, reading)
         count_done = 0
-        for batch in _deepest_first(lacking):
-            progress = partial(report, SUMMARISE, count_done, len(lacking))
+        for batch in _deepest_first(unsummarised):
+            progress = partial(report, SUMMARISE, count_done, len(unsummarised))
             await progress()
             evidence = await gatherer.gather_evidence(batch, _group_children(reading.planned, batch, summaries))
             writers = [
                 partial(
                     self._summariser.write_summary,
-                    written_summary,
+                    community_evidence,
                     reading.knowledge.term_weights,
                     by_model=self._by_model(options, planned),
                 )
-                for planned, written_summary in zip(batch, evidence, strict=True)
+                for planned, community_evidence in zip(batch, evidence, strict=True)
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
             written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
-            for planned, community in zip(batch, written_summaries, strict=True):
-                tally.count_summary(planned.id, community)
+            for planned, written_summary in zip(batch, written_summaries, strict=True):
+                tally.count_summary(planned.id, written_summary)
             summaries |= {written_summary.summary.fingerprint: written_summary.summary for written_summary in written_summaries}
             count_done += len(batch)
-        await report(SUMMARISE, count_done, len(lacking))
+        await report(SUMMARISE, count_done, len(unsummarised))
         tally.stages_ms[SUMMARISE] = _elapsed_ms(started)
         return summaries
 
@@ -259,8 +257,8 @@ class Rebuilder:
     ) -> dict[str, Any]:
         """Return the cost of a rebuild; changes nothing."""
         summaries = await self._read_summaries(tenant, options, reading)
-        lacking = [community for community in reading.planned if community.fingerprint not in summaries]
-        paid = [community for community in lacking if self._by_model(options, community)]
+        unsummarised = [community for community in reading.planned if community.fingerprint not in summaries]
+        paid = [community for community in unsummarised if self._by_model(options, community)]
         gatherer = self._make_gatherer(tenant, reading)
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
@@ -272,8 +270,8 @@ class Rebuilder:
             "dry_run": True,
             "communities": len(reading.planned),
             "levels": _count_levels(reading.planned),
-            "summaries_to_write": len(lacking),
-            "summaries_reused": len(reading.planned) - len(lacking),
+            "summaries_to_write": len(unsummarised),
+            "summaries_reused": len(reading.planned) - len(unsummarised),
             **calls_and_tokens(usage),
             "modularity": round(reading.modularity, 4),
         }

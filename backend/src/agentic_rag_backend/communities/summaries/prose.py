@@ -52,7 +52,7 @@ def write_prose(facts: Sequence[Fact], term_weights: Mapping[str, float]) -> Pro
 
 
 def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequence[Label]) -> Prose:
-    """Return the sentence that states what the theme is: its documents, their years, its names and its keywords.
+    """Return the sentence that introduces the theme: its documents, their years, its names and its keywords.
 
     Every word of it is counted or copied. Its sources contain the names, keywords and years. Empty for less than two documents.
     """

@@ -24,7 +24,7 @@ MAX_HEADING_CHARACTERS = 200
 
 
 def wide_table(columns: int) -> str:
-    """Return the warning about tables of which the widest has more than `MAX_COLUMNS`."""
+    """Return the warning about tables with more than `MAX_COLUMNS` columns in the widest one."""
     return f"only the first {MAX_COLUMNS} columns of a table are read; the widest table of the file has {columns}"
 
 

@@ -17,7 +17,7 @@ MAX_COLUMNS = 100
 """Objects with more keys altogether are not shown as a table."""
 LEAST_ROWS = 2
 MAX_EMPTY_SHARE = 0.75
-"""Objects of which each has few of the keys altogether are not shown as a table."""
+"""Objects are not shown as a table if each one has few of all their keys."""
 MAX_PATH_CHARACTERS = 200
 """A longer path of a value loses its beginning. Every value below it would repeat it."""
 _TITLES = ("title", "name")

@@ -69,12 +69,12 @@ class Questioner:
         Raises:
             ModelUnavailable: the embedder does not answer.
         """
-        written = await asking.writer.write(title, chunks, asking.most, record)
-        made = {
-            chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _items(chunk, each), each.failure)
-            for chunk, each in zip(chunks, written, strict=True)
+        writings = await asking.writer.write(title, chunks, asking.most, record)
+        questions = {
+            chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _build_items(chunk, chunk_writing), chunk_writing.failure)
+            for chunk, chunk_writing in zip(chunks, writings, strict=True)
         }
-        return dict(zip(made, await embedded(self.computation, list(made.values())), strict=True))
+        return dict(zip(questions, await embedded(self.computation, list(questions.values())), strict=True))
 
 
 async def embedded(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
@@ -83,15 +83,15 @@ async def embedded(computation: Computation, questions: Sequence[ChunkQuestions]
     Raises:
         ModelUnavailable: the embedder does not answer.
     """
-    texts = [item.question.text for each in questions for item in each.items]
+    texts = [item.question.text for question in questions for item in question.items]
     vectors = iter(await computation.embed(texts) if texts else ())
 
-    def items(each: ChunkQuestions) -> tuple[PreparedQuestion, ...]:
-        found = zip(each.items, vectors, strict=False)  # the first list ends before another vector is taken
-        return tuple(replace(item, vector=vector if isinstance(vector, np.ndarray) else None) for item, vector in found)
+    def items(chunk_questions: ChunkQuestions) -> tuple[PreparedQuestion, ...]:
+        pairs = zip(chunk_questions.items, vectors, strict=False)  # the first list ends before another vector is taken
+        return tuple(replace(item, vector=vector if isinstance(vector, np.ndarray) else None) for item, vector in pairs)
 
     fingerprint = computation.embedder.fingerprint
-    return [replace(each, recipe=embedded_by(each.recipe, fingerprint), items=items(each)) for each in questions]
+    return [replace(question, recipe=embedded_by(question.recipe, fingerprint), items=items(question)) for question in questions]
 
 
 def is_current(computation: Computation, questions: ChunkQuestions) -> bool:
@@ -99,10 +99,10 @@ def is_current(computation: Computation, questions: ChunkQuestions) -> bool:
     return questions.recipe == embedded_by(questions.recipe, computation.embedder.fingerprint)
 
 
-def _items(chunk: Chunk, written: WrittenQuestions) -> tuple[PreparedQuestion, ...]:
+def _build_items(chunk: Chunk, written_questions: WrittenQuestions) -> tuple[PreparedQuestion, ...]:
     return tuple(
         PreparedQuestion(
-            SyntheticQuestion(id=question_id(chunk.id, text), chunk_id=chunk.id, text=text, source=written.source), None
+            SyntheticQuestion(id=question_id(chunk.id, text), chunk_id=chunk.id, text=text, source=written_questions.source), None
         )
-        for text in dict.fromkeys(written.texts)
+        for text in dict.fromkeys(written_questions.texts)
     )

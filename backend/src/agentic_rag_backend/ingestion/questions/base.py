@@ -31,7 +31,7 @@ class QuestionWriter(Protocol):
     def version(self) -> str:
         """Name of the method and its version. Equal versions write equal questions, apart from the randomness of a model."""
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], per_chunk: int, record: ResultRecord) -> list[WrittenQuestions]:
         """Return at most ``most`` questions for each chunk of a document whose title is ``title``.
 
         Args:
@@ -51,9 +51,9 @@ def check_options(options: QuestionOptions) -> None:
         raise InvalidRequest(f"questions.per_chunk must be 1 to {MAX_QUESTIONS_PER_CHUNK}; got {options.per_chunk}")
 
 
-def recipe_of(embedder: str, writer: str, most: int, title: str, chunk: Chunk) -> str:
+def recipe_of(embedder: str, writer: str, per_chunk: int, title: str, chunk: Chunk) -> str:
     """Return the recipe of a chunk's questions: a hash of their inputs, and a signature of the embedder of their vectors."""
-    made_from = (writer, str(most), title, *chunk.location.headings, header_text(chunk.location.header), chunk.text)
+    made_from = (writer, str(per_chunk), title, *chunk.location.headings, header_text(chunk.location.header), chunk.text)
     return embedded_by(hashlib.sha256("\x1f".join(made_from).encode()).hexdigest(), embedder)
 
 

@@ -43,64 +43,66 @@ class ModelQuestions:
         """Name of the method, its prompt and its model."""
         return f"{MODEL}-{built_in(_PROMPT).id}-{self.model.name or self.model.model.name}"
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], per_chunk: int, record: ResultRecord) -> list[WrittenQuestions]:
         """See `QuestionWriter`. A question that has no content word of its chunk is not used."""
-        groups = [chunks[first : first + PASSAGES] for first in range(0, len(chunks), PASSAGES)]
-        advice = await self.model.ask([_inquiry(title, group, most) for group in groups], record)
-        written = [
-            each
+        groups = [chunks[offset : offset + PASSAGES] for offset in range(0, len(chunks), PASSAGES)]
+        advice = await self.model.ask([_build_inquiry(title, group, per_chunk) for group in groups], record)
+        writings = [
+            chunk_writing
             for group, reply in zip(groups, advice, strict=True)
-            for each in _written(group, reply.value, most, reply.failure)
+            for chunk_writing in _select_questions(group, reply.value, per_chunk, reply.failure)
         ]
-        failed = [number for number, each in enumerate(written) if each.failure is not None]
-        others = await self.fallback.write(title, [chunks[number] for number in failed], most, record)
-        for number, other in zip(failed, others, strict=True):
-            written[number] = WrittenQuestions(other.texts, other.source, written[number].failure)
-        return written
+        failed = [number for number, chunk_writing in enumerate(writings) if chunk_writing.failure is not None]
+        replacements = await self.fallback.write(title, [chunks[number] for number in failed], per_chunk, record)
+        for number, replacement in zip(failed, replacements, strict=True):
+            writings[number] = WrittenQuestions(replacement.texts, replacement.source, writings[number].failure)
+        return writings
 
 
-def _inquiry(title: str, chunks: Sequence[Chunk], most: int) -> Inquiry:
+def _build_inquiry(title: str, chunks: Sequence[Chunk], per_chunk: int) -> Inquiry:
     # Each passage is one line, so that none can begin like another one.
-    lines = "\n".join(f"{number}: {_about(chunk)}{_line(chunk.text)}" for number, chunk in enumerate(chunks, start=1))
+    lines = "\n".join(f"{number}: {_headings_of(chunk)}{_to_line(chunk.text)}" for number, chunk in enumerate(chunks, start=1))
     return Inquiry(
         prompt=built_in(_PROMPT),
-        values={"most": str(most), "about": fence("about", _line(title)), "passages": fence("passages", lines)},
+        values={"most": str(per_chunk), "about": fence("about", _to_line(title)), "passages": fence("passages", lines)},
         schema=_SCHEMA,
         max_tokens=_REPLY_TOKENS,
-        accepts=lambda reply: not reply.get(_QUESTIONS) or any(_usable(reply, chunks)),
+        accepts=lambda reply: not reply.get(_QUESTIONS) or any(_usable_questions(reply, chunks)),
     )
 
 
-def _written(chunks: Sequence[Chunk], reply: Mapping[str, Any] | None, most: int, failure: str) -> Iterator[WrittenQuestions]:
+def _select_questions(
+    chunks: Sequence[Chunk], reply: Mapping[str, Any] | None, per_chunk: int, failure: str
+) -> Iterator[WrittenQuestions]:
     """Yield the questions of each chunk of a call. Without a reply, all have the failure."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for place, text in _usable(reply or {}, chunks):
-        if text not in found[place] and len(found[place]) < most:
-            found[place].append(text)
-    for place, chunk in enumerate(chunks):
-        yield WrittenQuestions(tuple(found[place]), MODEL, _failure(chunk, failure) if reply is None else None)
+    by_chunk: defaultdict[int, list[str]] = defaultdict(list)
+    for number, text in _usable_questions(reply or {}, chunks):
+        if text not in by_chunk[number] and len(by_chunk[number]) < per_chunk:
+            by_chunk[number].append(text)
+    for number, chunk in enumerate(chunks):
+        yield WrittenQuestions(tuple(by_chunk[number]), MODEL, _build_failure(chunk, failure) if reply is None else None)
 
 
-def _usable(reply: Mapping[str, Any], chunks: Sequence[Chunk]) -> Iterator[tuple[int, str]]:
+def _usable_questions(reply: Mapping[str, Any], chunks: Sequence[Chunk]) -> Iterator[tuple[int, str]]:
     """Yield the places of chunks and the questions that may be used."""
     for item in reply.get(_QUESTIONS, ()):
-        place, text = int(item[_PASSAGE]) - 1, " ".join(str(item[_QUESTION]).split())
-        if not 0 <= place < len(chunks) or len(text) not in LENGTHS or not text.endswith("?"):
+        number, text = int(item[_PASSAGE]) - 1, " ".join(str(item[_QUESTION]).split())
+        if not 0 <= number < len(chunks) or len(text) not in LENGTHS or not text.endswith("?"):
             continue
-        chunk = chunks[place]
-        if content_forms(text) & content_forms(f"{_about(chunk)} {chunk.text}"):
-            yield place, text
+        chunk = chunks[number]
+        if content_forms(text) & content_forms(f"{_headings_of(chunk)} {chunk.text}"):
+            yield number, text
 
 
-def _failure(chunk: Chunk, code: str) -> Failure:
+def _build_failure(chunk: Chunk, code: str) -> Failure:
     reason = _REASONS.get(code, "the language model did not answer")
     return Failure("questions", code, f"{reason}; patterns made the synthetic questions instead", chunk.id)
 
 
-def _about(chunk: Chunk) -> str:
+def _headings_of(chunk: Chunk) -> str:
     """Return the headings above a chunk, and the columns of its table."""
-    return "".join(f"{_line(each)}: " for each in (*chunk.location.headings, chunk.location.header) if each)
+    return "".join(f"{_to_line(text)}: " for text in (*chunk.location.headings, chunk.location.header) if text)
 
 
-def _line(text: str) -> str:
+def _to_line(text: str) -> str:
     return " ".join(text.split())

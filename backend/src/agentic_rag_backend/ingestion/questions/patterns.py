@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
-from agentic_rag_backend.ingestion.questions.clauses import clauses
-from agentic_rag_backend.ingestion.questions.forming import Draft, questions_of
+from agentic_rag_backend.ingestion.questions.sentences import Draft, ask_about
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
 from agentic_rag_backend.language.entries.base import Entry, EntryValue
@@ -30,49 +29,47 @@ class PatternQuestions:
     @property
     def version(self) -> str:
         """Name of the method and its version."""
-        return "patterns-1"
+        return "patterns-2"
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], per_chunk: int, record: ResultRecord) -> list[WrittenQuestions]:
         """See `QuestionWriter`. Long texts are read in a thread."""
         if sum(len(chunk.text) for chunk in chunks) <= _IN_LOOP_CHARACTERS:
-            return self._all(title, chunks, most)
-        return await asyncio.to_thread(self._all, title, chunks, most)
+            return self._all(title, chunks, per_chunk)
+        return await asyncio.to_thread(self._all, title, chunks, per_chunk)
 
-    def _all(self, title: str, chunks: Sequence[Chunk], most: int) -> list[WrittenQuestions]:
-        return [WrittenQuestions(tuple(pattern_questions(title, chunk, most)), PATTERNS) for chunk in chunks]
+    def _all(self, title: str, chunks: Sequence[Chunk], per_chunk: int) -> list[WrittenQuestions]:
+        return [WrittenQuestions(tuple(pattern_questions(title, chunk, per_chunk)), PATTERNS) for chunk in chunks]
 
 
-def pattern_questions(title: str, chunk: Chunk, most: int) -> list[str]:
+def pattern_questions(title: str, chunk: Chunk, per_chunk: int) -> list[str]:
     """Return at most ``most`` questions that a chunk answers, the most specific ones first.
 
     They are of different sentences and rows if there are enough of these.
     """
     reading = read_entries(chunk.text, chunk.location.header)
-    drafts = [draft for clause in clauses(reading.sentences, title) for draft in questions_of(clause)]
-    first_row = len(reading.sentences)
-    drafts += _of_rows(reading.entries[:_MAX_ROWS], first_row)
-    return _chosen([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], most)
+    drafts = [*ask_about(reading.sentences, title), *_of_rows(reading.entries[:_MAX_ROWS], len(reading.sentences))]
+    return _choose_questions([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], per_chunk)
 
 
-def _of_rows(entries: Sequence[Entry], first: int) -> Iterator[Draft]:
+def _of_rows(entries: Sequence[Entry], first_number: int) -> Iterator[Draft]:
     """Yield "What is the room of Petra Sauvage?" for rows: the first one asks for the first column, the next for the next."""
     for number, entry in enumerate(entries):
         values = [value for value in entry.values if _labels(value)]
         if entry.row and entry.subject and values:
             value = values[number % len(values)]
-            yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first + number)
+            yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first_number + number)
 
 
 def _labels(value: EntryValue) -> bool:
     words = value.label.split()
     if not words or len(words) > _MAX_LABEL_WORDS or not any(map(str.isalpha, value.label)):
         return False
-    last = words[-1].casefold()
-    return last not in FUNCTION_WORDS and not last.endswith(_ADJECTIVES)  # not "the planned of the tender"
+    last_word = words[-1].casefold()
+    return last_word not in FUNCTION_WORDS and not last_word.endswith(_ADJECTIVES)  # not "the planned of the tender"
 
 
 def _of_value(subject: str, value: EntryValue) -> str:
-    label, number = _lowered(value.label), value.text[:1].isdigit()
+    label, number = _lower_label(value.label), value.text[:1].isdigit()
     if number and any(_is_plural(word) for word in label.split()):
         return f"How many {label} are given for {subject}?"
     if number and " " in label:
@@ -84,20 +81,20 @@ def _is_plural(word: str) -> bool:
     return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
-def _lowered(label: str) -> str:
+def _lower_label(label: str) -> str:
     """Return a label within a sentence: "Room" → "room". "GDP per capita" and "Maiden Rock" stay."""
     label = label.rstrip(" .:")
     name = label[:2].isupper() or any(word[0].isupper() for word in label.split()[1:])
     return label if name else f"{label[:1].casefold()}{label[1:]}"
 
 
-def _chosen(drafts: Sequence[Draft], most: int) -> list[str]:
+def _choose_questions(drafts: Sequence[Draft], per_chunk: int) -> list[str]:
     """Return the best questions: first the best one of each sentence or row, then others."""
     ranked = sorted(drafts, key=lambda draft: (-draft.rank, draft.number))
-    seen: set[int] = set()
-    first: list[str] = []
+    numbers: set[int] = set()
+    best: list[str] = []
     later: list[str] = []
     for draft in ranked:
-        (later if draft.number in seen else first).append(draft.text)
-        seen.add(draft.number)
-    return list(dict.fromkeys([*first, *later]))[:most]
+        (later if draft.number in numbers else best).append(draft.text)
+        numbers.add(draft.number)
+    return list(dict.fromkeys([*best, *later]))[:per_chunk]

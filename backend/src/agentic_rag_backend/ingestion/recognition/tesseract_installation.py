@@ -121,12 +121,12 @@ def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions 
 
 
 def _describe_missing_languages(languages: Sequence[str], installed: Sequence[str]) -> str | None:
-    lacking = [language for language in languages if language not in installed]
-    if not lacking:
+    missing_languages = [language for language in languages if language not in installed]
+    if not missing_languages:
         return None
-    package = f"tesseract-ocr-{lacking[0].replace('_', '-')}"
+    package = f"tesseract-ocr-{missing_languages[0].replace('_', '-')}"
     return (
-        f"Tesseract has no model of the language {', '.join(lacking)} (OCR_LANGUAGES); installed are "
+        f"Tesseract has no model of the language {', '.join(missing_languages)} (OCR_LANGUAGES); installed are "
         f"{', '.join(installed) or 'none'}; install it (Debian's package {package}) and restart"
     )
 

@@ -58,8 +58,8 @@ class CommunitiesRound:
             orphans = [point.id for point in points if point.generation != pointer.generation]
             report.count_differences(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
-                removed = await vectors.delete(tenant, Collection.NODES, orphans)
-                report.count_repairs(Kind.COMMUNITY_VECTOR_ORPHANED, removed)
+                removed_count = await vectors.delete(tenant, Collection.NODES, orphans)
+                report.count_repairs(Kind.COMMUNITY_VECTOR_ORPHANED, removed_count)
                 self.round.changed = True
             await self.round.progress("communities", 0, 0)
 
@@ -70,23 +70,23 @@ class CommunitiesRound:
             return
         communities = await stores.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=stores.catalogue.communities, vectors=stores.vectors, embedder=stores.embedder)
-        lacking = await restorer.list_missing_communities(tenant, communities)
+        missing_communities = await restorer.list_missing_communities(tenant, communities)
         again = await self._read_pointer()
         if again is None or again.generation != pointer.generation:
-            report.count_skips(Kind.COMMUNITY_VECTOR_MISSING, len(lacking))
+            report.count_skips(Kind.COMMUNITY_VECTOR_MISSING, len(missing_communities))
             return
         lost = max(0, int(pointer.details.get("communities", 0)) - len(communities))
         report.count_differences(Kind.COMMUNITY_MISSING, [f"generation {pointer.generation}"] * lost)
-        report.count_differences(Kind.COMMUNITY_VECTOR_MISSING, [community.id for community in lacking])
+        report.count_differences(Kind.COMMUNITY_VECTOR_MISSING, [community.id for community in missing_communities])
         if not self.round.repair:
             return
-        restored = await restorer.restore(tenant, lacking)
-        report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(restored))
-        self.round.changed |= bool(restored)
+        restored_ids = await restorer.restore(tenant, missing_communities)
+        report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(restored_ids))
+        self.round.changed |= bool(restored_ids)
         now = await self._read_pointer()
-        if restored and (now is None or now.generation != pointer.generation):
-            await stores.vectors.delete(tenant, Collection.NODES, restored)  # their generation was replaced in the meantime
-        if lost or len(restored) < len(lacking):
+        if restored_ids and (now is None or now.generation != pointer.generation):
+            await stores.vectors.delete(tenant, Collection.NODES, restored_ids)  # their generation was replaced in the meantime
+        if lost or len(restored_ids) < len(missing_communities):
             report.record_job((await self.round.services.rebuild(tenant)).id)
             report.count_repairs(Kind.COMMUNITY_MISSING, lost)
-            report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(lacking) - len(restored))
+            report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(missing_communities) - len(restored_ids))

@@ -93,9 +93,9 @@ class DocumentComparison:
     def list_differences(self, *, original_missing: bool) -> Differences:
         """Return the differences. Call this after everything was added."""
         differences = {kind: list(ids) for kind, ids in self._wrong.items()}
-        lacking = [id for id in self.expected if id not in self._seen]
-        if lacking:
-            differences[Kind.CHUNK_VECTOR_MISSING] = lacking
+        missing_ids = [id for id in self.expected if id not in self._seen]
+        if missing_ids:
+            differences[Kind.CHUNK_VECTOR_MISSING] = missing_ids
         unasked = [id for id in self.questions if id not in self._seen]
         if unasked:
             differences[Kind.QUESTION_VECTOR_MISSING] = unasked

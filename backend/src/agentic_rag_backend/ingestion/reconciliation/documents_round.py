@@ -66,9 +66,9 @@ class DocumentsRound:
         report.in_flight += sum(status.in_flight for status in page)
         settled: list[DocumentStatus] = []
         for status in page:
-            lacking = lacks_a_job(status)
-            if lacking is not None:
-                await self._take_up(status, lacking)
+            has_no_job = lacks_a_job(status)
+            if has_no_job is not None:
+                await self._take_up(status, has_no_job)
             elif not status.in_flight:
                 settled.append(status)
         compared = await self._compare_page(settled)
@@ -162,7 +162,7 @@ class DocumentsRound:
         if knowledge and await results.write_knowledge():
             for kind in knowledge:
                 report.count_repairs(kind, len(differences[kind]))
-        for kind in (kind_ for kind_ in _VECTORS if kind_ in differences):
+        for kind in (kind for kind in _VECTORS if kind in differences):
             report.count_repairs(kind, await results.write_points(differences[kind]))
         if _QUESTIONS in differences:
             report.count_repairs(_QUESTIONS, await results.write_questions(differences[_QUESTIONS]))
@@ -198,9 +198,9 @@ class _Results:
         self._held = {item.chunk.id: item for item in prepared_chunks if item.vector is None or len(item.vector) == dimensions}
         needs_all = any(kind in suspected for kind in _KNOWLEDGE)
         ids = self._order if needs_all else [id for kind in _VECTORS for id in suspected.get(kind, ())]
-        lacking = [id for id in ids if id not in self._held]
-        for start in range(0, len(lacking), GROUP_CHUNKS):
-            await self._compute_results(lacking[start : start + GROUP_CHUNKS])
+        missing_ids = [id for id in ids if id not in self._held]
+        for start in range(0, len(missing_ids), GROUP_CHUNKS):
+            await self._compute_results(missing_ids[start : start + GROUP_CHUNKS])
 
     async def _with_vectors(self, questions: Sequence[ChunkQuestions]) -> dict[str, PreparedQuestion]:
         """Return the questions by id. Vectors of another embedder are computed again."""

@@ -67,8 +67,8 @@ class OrphansRound:
             return
         self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, ids)
         if self.round.repair:
-            removed = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
-            self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed)
+            removed_count = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
+            self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed_count)
             self.round.changed = True
 
     async def _remove_vectors(self, document_id: str, *, repairing: bool) -> None:
@@ -79,8 +79,8 @@ class OrphansRound:
             async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
                 self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
             if repairing:
-                removed = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
-                self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed)
+                removed_count = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
+                self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed_count)
                 await self.round.publish_repair(document_id, knowledge=False)
 
     async def _remove_knowledge(self, document_id: str, *, repairing: bool) -> None:
@@ -116,9 +116,9 @@ class FactsRound:
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("facts", 0, 0)
         async for relationships in stores.graph.all_relationships(tenant):
-            lacking = await self._select_without_points([relationship.id for relationship in relationships])
-            if lacking:
-                await self._write_points(sorted(lacking))
+            ids_without_point = await self._select_without_points([relationship.id for relationship in relationships])
+            if ids_without_point:
+                await self._write_points(sorted(ids_without_point))
             await self.round.progress("facts", 0, 0)
         async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT):
             ids = [point.id for point in points]
@@ -136,18 +136,21 @@ class FactsRound:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async with self.round.tenant_lock():
             relationships = await stores.graph.relationships(tenant, await self._sort_without_points(suspected))
-            lacking = [
+            relationships_without_point = [
                 relationship for relationship in relationships.values() if not await self._has_running_support(relationship)
             ]
-            report.count_skips(Kind.FACT_VECTOR_MISSING, len(suspected) - len(lacking))
-            if not lacking:
+            report.count_skips(Kind.FACT_VECTOR_MISSING, len(suspected) - len(relationships_without_point))
+            if not relationships_without_point:
                 return
-            report.count_differences(Kind.FACT_VECTOR_MISSING, [relationship.id for relationship in lacking])
+            report.count_differences(Kind.FACT_VECTOR_MISSING, [relationship.id for relationship in relationships_without_point])
             if self.round.repair:
-                facts = [VectorPoint(id=relationship.id, kind=NodeKind.FACT, text=relationship.fact) for relationship in lacking]
+                facts = [
+                    VectorPoint(id=relationship.id, kind=NodeKind.FACT, text=relationship.fact)
+                    for relationship in relationships_without_point
+                ]
                 await stores.vectors.upsert(tenant, Collection.NODES, facts)
                 report.count_repairs(Kind.FACT_VECTOR_MISSING, len(facts))
-                await self.round.publish_repair(lacking[0].supports[0].document_id, knowledge=False)
+                await self.round.publish_repair(relationships_without_point[0].supports[0].document_id, knowledge=False)
 
     async def _sort_without_points(self, ids: Sequence[str]) -> list[str]:
         return sorted(await self._select_without_points(ids))

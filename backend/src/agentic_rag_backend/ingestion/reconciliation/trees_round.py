@@ -71,13 +71,13 @@ class TreesRound:
             return
         trees = stores.catalogue.trees
         scrubber = TreeScrubber(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
-        lacking = await scrubber.list_missing_nodes(tenant, await trees.nodes(tenant, pointer.generation))
+        missing_nodes = await scrubber.list_missing_nodes(tenant, await trees.nodes(tenant, pointer.generation))
         again = await self._read_pointer()
         if again != pointer:
-            report.count_skips(Kind.TREE_VECTOR_MISSING, len(lacking))
+            report.count_skips(Kind.TREE_VECTOR_MISSING, len(missing_nodes))
             return
-        report.count_differences(Kind.TREE_VECTOR_MISSING, [node.id for node in lacking])
+        report.count_differences(Kind.TREE_VECTOR_MISSING, [node.id for node in missing_nodes])
         if self.round.repair:
-            restored = await scrubber.restore(tenant, lacking)
-            report.count_repairs(Kind.TREE_VECTOR_MISSING, len(restored))
-            self.round.changed |= bool(restored)
+            restored_ids = await scrubber.restore(tenant, missing_nodes)
+            report.count_repairs(Kind.TREE_VECTOR_MISSING, len(restored_ids))
+            self.round.changed |= bool(restored_ids)

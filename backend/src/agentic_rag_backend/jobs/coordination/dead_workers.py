@@ -79,7 +79,7 @@ class Watch:
     """Monitors the other workers of the database.
 
     Args:
-        own: names of the workflows that this process knows.
+        own_workflows: names of the workflows that this process knows.
         silent_after_s: seconds without a heartbeat after which a worker counts as dead.
     """
 

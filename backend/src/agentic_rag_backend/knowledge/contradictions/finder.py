@@ -55,9 +55,9 @@ class ContradictionFilter:
     kind: Kind | None = None
     min_confidence: float = LIKELY
 
-    def passes(self, found: Contradiction) -> bool:
+    def passes(self, contradiction: Contradiction) -> bool:
         """Return whether a contradiction is of the kind and the confidence."""
-        return found.confidence >= self.min_confidence and self.kind in (None, found.kind)
+        return contradiction.confidence >= self.min_confidence and self.kind in (None, contradiction.kind)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class ContradictionFinder:
         self._ontologies = ontologies
 
     async def page(
-        self, tenant: Tenant, wanted: ContradictionFilter | None = None, *, limit: int = 50, cursor: str | None = None
+        self, tenant: Tenant, criteria: ContradictionFilter | None = None, *, limit: int = 50, cursor: str | None = None
     ) -> Page[Contradiction]:
         """List contradictions entity by entity. A page may be short, or empty, and still have a next one.
 
@@ -107,27 +107,31 @@ class ContradictionFinder:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         check_limit(limit)
-        wanted = wanted or ContradictionFilter()
-        begin, skipped = (0, 0) if cursor is None else _position(cursor)
-        request = await self._request(tenant)
-        numbers, asked = await self._numbers(request, wanted)
+        criteria = criteria or ContradictionFilter()
+        begin, skipped = (0, 0) if cursor is None else _read_cursor(cursor)
+        request = await self._open_request(tenant)
+        numbers, entity_ids = await self._select_entities(request, criteria)
         keys = {number: int(request.graph.entity_keys[number]) for number in numbers}
         order = [number for number in numbers if keys[number] >= begin]
-        found: list[Contradiction] = []
-        for first in range(0, len(order), _BATCH):
-            batch = order[first : first + _BATCH]
+        items: list[Contradiction] = []
+        for offset in range(0, len(order), _BATCH):
+            batch = order[offset : offset + _BATCH]
             by_entity = await self._of_entities(request, batch)
             for number in batch:
-                held = [each for each in by_entity[number] if wanted.passes(each) and _touches(each, asked)]
+                contradictions = [
+                    contradiction
+                    for contradiction in by_entity[number]
+                    if criteria.passes(contradiction) and _is_about(contradiction, entity_ids)
+                ]
                 start = skipped if keys[number] == begin else 0
-                for place, each in enumerate(held[start:], start=start):
-                    if len(found) == limit:
-                        return Page(tuple(found), encode_cursor(_LIST, (keys[number], place)))
-                    found.append(each)
-            following = order[first + _BATCH : first + _BATCH + 1]
+                for position, contradiction in enumerate(contradictions[start:], start=start):
+                    if len(items) == limit:
+                        return Page(tuple(items), encode_cursor(_LIST, (keys[number], position)))
+                    items.append(contradiction)
+            following = order[offset + _BATCH : offset + _BATCH + 1]
             if request.read >= CHUNKS_PER_PAGE and following:
-                return Page(tuple(found), encode_cursor(_LIST, (keys[following[0]], 0)))
-        return Page(tuple(found))
+                return Page(tuple(items), encode_cursor(_LIST, (keys[following[0]], 0)))
+        return Page(tuple(items))
 
     async def touching(
         self,
@@ -142,7 +146,7 @@ class ContradictionFinder:
         Args:
             passes: a passage that does not pass counts as hidden.
         """
-        request = await self._request(tenant, passes)
+        request = await self._open_request(tenant, passes)
         graph = request.graph
         numbers: dict[int, None] = {}
         for id in chunk_ids:
@@ -153,37 +157,39 @@ class ContradictionFinder:
                 order = np.lexsort((graph.entity_keys[several], graph.document_frequency[several]))
                 numbers |= dict.fromkeys(several[order][:MAX_TOUCHED].tolist())
         by_entity = await self._of_entities(request, list(numbers), first=chunk_ids)
-        found = {each.id: each for held in by_entity.values() for each in held}
+        by_id = {contradiction.id: contradiction for contradictions in by_entity.values() for contradiction in contradictions}
         sides = set(chunk_ids)
-        kept = [
-            each for each in found.values() if each.confidence >= min_confidence and sides & {each.a.chunk_id, each.b.chunk_id}
+        likely = [
+            contradiction
+            for contradiction in by_id.values()
+            if contradiction.confidence >= min_confidence and sides & {contradiction.a.chunk_id, contradiction.b.chunk_id}
         ]
-        return sorted(kept, key=lambda each: (-each.confidence, each.id))
+        return sorted(likely, key=lambda contradiction: (-contradiction.confidence, contradiction.id))
 
-    async def _request(self, tenant: Tenant, passes: Callable[[VisibleChunk], bool] | None = None) -> _Request:
+    async def _open_request(self, tenant: Tenant, passes: Callable[[VisibleChunk], bool] | None = None) -> _Request:
         graph = await self._graphs.graph(tenant)
         ontology = (await self._ontologies.of(tenant.id)).ontology
         return _Request(tenant, graph, ExclusiveRelations.of(ontology), passes)
 
-    async def _numbers(self, request: _Request, wanted: ContradictionFilter) -> tuple[list[int], frozenset[str] | None]:
+    async def _select_entities(self, request: _Request, criteria: ContradictionFilter) -> tuple[list[int], frozenset[str] | None]:
         """Return the entities that contradictions may be about, in the order of the list, and the ids that were asked for."""
         graph = request.graph
-        if wanted.entity is None:
+        if criteria.entity is None:
             several = np.flatnonzero(graph.document_frequency > 1)
             return several[np.argsort(graph.entity_keys[several], kind="stable")].tolist(), None
-        asked = named_entities(graph, wanted.entity)
-        if not asked:
-            raise no_entity(wanted.entity)
-        ids = [graph.entity(number).id for number in asked]
+        start_entities = named_entities(graph, criteria.entity)
+        if not start_entities:
+            raise no_entity(criteria.entity)
+        ids = [graph.entity(number).id for number in start_entities]
         edges = await self._graph.edges_at(request.tenant.id, ids, limit=MAX_FACTS)
         around = {
             id
-            for held in edges.values()
-            for edge in held
+            for entity_edges in edges.values()
+            for edge in entity_edges
             if edge.relation.startswith(NEGATION) or request.exclusive.ends(edge.relation)
             for id in (edge.source_id, edge.target_id)
         }
-        numbers = {*asked, *(number for id in around if (number := graph.mentioned(id)) is not None)}
+        numbers = {*start_entities, *(number for id in around if (number := graph.mentioned(id)) is not None)}
         return sorted(numbers, key=lambda number: int(graph.entity_keys[number])), frozenset(ids)
 
     async def _of_entities(
@@ -194,93 +200,105 @@ class ContradictionFinder:
             return {}
         graph = request.graph
         refs = {number: graph.entity(number) for number in numbers}
-        chunks = {number: _chunks(graph, number, first) for number in numbers}
+        chunks = {number: _select_chunks(graph, number, first) for number in numbers}
         if first:
-            await self._hydrate(request, list(first))
+            await self._read_passages(request, list(first))
             chunks = await asyncio.to_thread(_with_values, request, chunks, first)
         request.read += sum(map(len, chunks.values()))
-        await self._hydrate(request, [id for held in chunks.values() for id in held])
+        await self._read_passages(request, [id for contradictions in chunks.values() for id in contradictions])
         of_facts = await self._of_facts(request, refs)
         of_values = await asyncio.to_thread(_of_values, request, refs, chunks)
-        found: dict[int, list[Contradiction]] = {}
+        by_entity: dict[int, list[Contradiction]] = {}
         for number, ref in refs.items():
             facts = of_facts.get(ref.id, [])
-            told = {each.kind: {frozenset((each.a.place, each.b.place))} for each in facts}
+            stated_pairs = {
+                contradiction.kind: {frozenset((contradiction.a.place, contradiction.b.place))} for contradiction in facts
+            }
             values = [
-                each for each in of_values[number] if frozenset((each.a.place, each.b.place)) not in told.get(each.kind, ())
+                contradiction
+                for contradiction in of_values[number]
+                if frozenset((contradiction.a.place, contradiction.b.place)) not in stated_pairs.get(contradiction.kind, ())
             ]
-            held = sorted((*facts, *values), key=lambda each: (-each.confidence, each.id))
-            found[number] = held[:MAX_OF_ENTITY]
-        return found
+            contradictions = sorted((*facts, *values), key=lambda contradiction: (-contradiction.confidence, contradiction.id))
+            by_entity[number] = contradictions[:MAX_OF_ENTITY]
+        return by_entity
 
     async def _of_facts(self, request: _Request, refs: Mapping[int, EntityRef]) -> Mapping[str, list[Contradiction]]:
         """Return the contradictions between relationships by the id of the entity that they are about."""
-        edges = await self._edges(request, [ref.id for ref in refs.values()])
+        edges = await self._read_edges(request, [ref.id for ref in refs.values()])
         facts = await self._facts.read(
             request.tenant.id, request.graph, edges, moment=None, known=request.passages, passes=request.passes
         )
 
-        def near(one: EntityRef, other: EntityRef) -> bool:
-            numbers = request.graph.mentioned(one.id), request.graph.mentioned(other.id)
+        def near(entity: EntityRef, another: EntityRef) -> bool:
+            numbers = request.graph.mentioned(entity.id), request.graph.mentioned(another.id)
             return None not in numbers and shared_count(request.graph, *numbers) > 0  # type: ignore[arg-type]
 
-        found = list(contradictions_of_facts(facts.values(), request.exclusive, near))
-        await self._hydrate(request, [side.chunk_id for each in found for side in (each.a, each.b)])
+        contradictions = list(contradictions_of_facts(facts.values(), request.exclusive, near))
+        await self._read_passages(
+            request, [side.chunk_id for contradiction in contradictions for side in (contradiction.a, contradiction.b)]
+        )
         by_entity: dict[str, list[Contradiction]] = {}
-        for each in found:
-            a, b = _with_document(request, each.a), _with_document(request, each.b)
-            by_entity.setdefault(each.about.id if each.about else "", []).append(replace(each, a=a, b=b))
+        for contradiction in contradictions:
+            a, b = _with_document(request, contradiction.a), _with_document(request, contradiction.b)
+            by_entity.setdefault(contradiction.about.id if contradiction.about else "", []).append(
+                replace(contradiction, a=a, b=b)
+            )
         return by_entity
 
-    async def _edges(self, request: _Request, ids: Sequence[str]) -> list[GraphEdge]:
+    async def _read_edges(self, request: _Request, ids: Sequence[str]) -> list[GraphEdge]:
         """Return the relationships of entities that may contradict each other: exclusive ones, denials, and what they deny."""
         tenant, exclusive = request.tenant.id, request.exclusive
-        read = [
+        edge_maps = [
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="out"),
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="out", relations=exclusive.names("source")),
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="in", relations=exclusive.names("target")),
         ]
-        edges = {edge.id: edge for found in read for held in found.values() for edge in held}
-        denied = {_denied(edge) for edge in edges.values() if edge.relation.startswith(NEGATION)}
-        return [edge for edge in edges.values() if exclusive.ends(edge.relation) or _denied(edge) in denied]
+        edges = {edge.id: edge for edges_of in edge_maps for entity_edges in edges_of.values() for edge in entity_edges}
+        denied = {_denied_fact(edge) for edge in edges.values() if edge.relation.startswith(NEGATION)}
+        return [edge for edge in edges.values() if exclusive.ends(edge.relation) or _denied_fact(edge) in denied]
 
-    async def _hydrate(self, request: _Request, ids: Sequence[str]) -> None:
+    async def _read_passages(self, request: _Request, ids: Sequence[str]) -> None:
         unread = sorted(set(ids) - request.passages.keys())
         if unread:
-            found = await self._documents.hydrate(request.tenant.id, unread)
-            request.passages |= {id: each for id, each in found.items() if request.passes is None or request.passes(each)}
+            chunks = await self._documents.hydrate(request.tenant.id, unread)
+            request.passages |= {
+                id: passage for id, passage in chunks.items() if request.passes is None or request.passes(passage)
+            }
 
 
-def _denied(edge: GraphEdge) -> tuple[str, str, str]:
+def _denied_fact(edge: GraphEdge) -> tuple[str, str, str]:
     return edge.source_id, edge.relation.removeprefix(NEGATION), edge.target_id
 
 
-def _chunks(graph: TenantGraph, number: int, first: Collection[str]) -> Sequence[str]:
+def _select_chunks(graph: TenantGraph, number: int, preferred_ids: Collection[str]) -> Sequence[str]:
     """Return the chunks of an entity that are read: those among ``first`` that mention it, then those about it."""
-    mentioning = {int(chunk) for chunk in graph.links.of(number).tolist()} if first else set()
-    preferred = [id for id in first if graph.chunk_index.get(id) in mentioning]
+    mentioning = {int(chunk) for chunk in graph.links.of(number).tolist()} if preferred_ids else set()
+    preferred = [id for id in preferred_ids if graph.chunk_index.get(id) in mentioning]
     return list(dict.fromkeys((*preferred, *first_chunks(graph, number, limit=MAX_CHUNKS))))[:MAX_CHUNKS]
 
 
-def _with_values(request: _Request, chunks: Mapping[int, Sequence[str]], first: Collection[str]) -> dict[int, Sequence[str]]:
+def _with_values(
+    request: _Request, chunks: Mapping[int, Sequence[str]], preferred_ids: Collection[str]
+) -> dict[int, Sequence[str]]:
     """Return the chunks of the entities of which ``first`` give a date or a number. Others are not read."""
-    kept: dict[int, Sequence[str]] = {}
-    for number, held in chunks.items():
-        passages = [request.passages[id] for id in held if id in first and id in request.passages]
-        stated = statements_in(request.graph.names_of(number), passages, request.readings)
-        kept[number] = held if stated else ()
-    return kept
+    chosen: dict[int, Sequence[str]] = {}
+    for number, chunk_ids in chunks.items():
+        passages = [request.passages[id] for id in chunk_ids if id in preferred_ids and id in request.passages]
+        value_statements = statements_in(request.graph.names_of(number), passages, request.readings)
+        chosen[number] = chunk_ids if value_statements else ()
+    return chosen
 
 
 def _of_values(
     request: _Request, refs: Mapping[int, EntityRef], chunks: Mapping[int, Sequence[str]]
 ) -> Mapping[int, list[Contradiction]]:
-    found = {}
+    by_entity = {}
     for number, ref in refs.items():
         passages = [request.passages[id] for id in chunks[number] if id in request.passages]
         names = request.graph.names_of(number)
-        found[number] = contradictions_in_text(ref, names, passages, request.readings)
-    return found
+        by_entity[number] = contradictions_in_text(ref, names, passages, request.readings)
+    return by_entity
 
 
 def _with_document(request: _Request, side: Side) -> Side:
@@ -291,11 +309,11 @@ def _with_document(request: _Request, side: Side) -> Side:
     return replace(side, title=passage.document_title, date=date)
 
 
-def _touches(found: Contradiction, asked: frozenset[str] | None) -> bool:
-    return asked is None or bool(asked & found.entity_ids())
+def _is_about(contradiction: Contradiction, entity_ids: frozenset[str] | None) -> bool:
+    return entity_ids is None or bool(entity_ids & contradiction.entity_ids())
 
 
-def _position(cursor: str) -> tuple[int, int]:
+def _read_cursor(cursor: str) -> tuple[int, int]:
     key, skipped = decode_cursor(_LIST, cursor, int, int)
     if not 0 <= key < 2**64 or not 0 <= skipped <= MAX_OF_ENTITY:
         raise InvalidRequest("the cursor does not come from this list")

@@ -72,10 +72,10 @@ def contradictions_of_copies(
     if max(map(len, changed)) > MAX_CHANGED:
         return
     subjects = [[sentence for sentence in sentences if _is_about(sentence, names, topic=topic)] for sentences in changed]
-    for one, other in product(*subjects):
-        change = _change(one, other)
+    for sentence_a, sentence_b in product(*subjects):
+        change = _find_change(sentence_a, sentence_b)
         if change is not None:
-            yield _contradiction(about, passages, (one.sentence, other.sentence), change)
+            yield _build_contradiction(about, passages, (sentence_a.sentence, sentence_b.sentence), change)
 
 
 def _is_about(changed: ChangedSentence, names: Sequence[Sequence[str]], *, topic: bool) -> bool:
@@ -83,40 +83,45 @@ def _is_about(changed: ChangedSentence, names: Sequence[Sequence[str]], *, topic
     if subject_of(changed.sentence.text, changed.words, names, changed.dates) is not None:
         return True
     articles = ("the", "a", "an")
-    first = next((word for word in changed.words if word.form not in articles and not _within(word, changed.dates)), None)
-    return topic and (first is None or not first.name)
+    first_word = next((word for word in changed.words if word.form not in articles and not _is_within(word, changed.dates)), None)
+    return topic and (first_word is None or not first_word.name)
 
 
-def _change(one: ChangedSentence, other: ChangedSentence) -> _Change | None:
+def _find_change(changed_sentence: ChangedSentence, sentence_b: ChangedSentence) -> _Change | None:
     """Return the one place in which two sentences differ, if it is a value or a name in both."""
-    forms = [[word.form for word in changed.words] for changed in (one, other)]
+    forms = [[word.form for word in changed.words] for changed in (changed_sentence, sentence_b)]
     shorter = min(map(len, forms))
     begin = next((at for at in range(shorter) if forms[0][at] != forms[1][at]), shorter)
     end = next((at for at in range(shorter - begin) if forms[0][-1 - at] != forms[1][-1 - at]), shorter - begin)
-    parts = [changed.words[begin : len(changed.words) - end] for changed in (one, other)]
-    same = (begin + end) / max(map(len, forms))
-    if same < LEAST_SAME or not all(1 <= len(part) <= MAX_WORDS for part in parts):
+    parts = [changed.words[begin : len(changed.words) - end] for changed in (changed_sentence, sentence_b)]
+    shared = (begin + end) / max(map(len, forms))
+    if shared < LEAST_SAME or not all(1 <= len(part) <= MAX_WORDS for part in parts):
         return None
-    texts = one.sentence.text, other.sentence.text
+    texts = changed_sentence.sentence.text, sentence_b.sentence.text
     before, after = (text[part[0].start : part[-1].end] for text, part in zip(texts, parts, strict=True))
     if may_agree(before, after):
         return None
-    dated = [all(_within(word, changed.dates) for word in part) for changed, part in zip((one, other), parts, strict=True)]
+    dated = [
+        all(_is_within(word, changed.dates) for word in part)
+        for changed, part in zip((changed_sentence, sentence_b), parts, strict=True)
+    ]
     digits = [any(word.form[0].isdigit() for word in part) for part in parts]
-    context = " ".join(texts[0][word.start : word.end] for word in one.words[max(begin - _CONTEXT, 0) : begin])
+    context = " ".join(texts[0][word.start : word.end] for word in changed_sentence.words[max(begin - _CONTEXT, 0) : begin])
     if all(dated):
         return _Change("date", context, before, after)
     if all(digits) and not any(dated):
         return _Change("number", context, before, after)
-    named = all(word.name and not word.form[0].isdigit() for part in parts for word in part if word.content)
-    return _Change("exclusive", context, before, after) if named and begin else None
+    are_names = all(word.name and not word.form[0].isdigit() for part in parts for word in part if word.content)
+    return _Change("exclusive", context, before, after) if are_names and begin else None
 
 
-def _within(word: Word, spans: Sequence[Span]) -> bool:
+def _is_within(word: Word, spans: Sequence[Span]) -> bool:
     return any(start <= word.start < end for start, end in spans)
 
 
-def _contradiction(about: EntityRef, passages: Pair, sentences: tuple[Sentence, Sentence], change: _Change) -> Contradiction:
+def _build_contradiction(
+    about: EntityRef, passages: Pair, sentences: tuple[Sentence, Sentence], change: _Change
+) -> Contradiction:
     values = change.before, change.after
     sides = [
         Side(

@@ -37,65 +37,74 @@ class _Judged:
     reason: str
 
 
-def contradictions_of_facts(facts: Iterable[VisibleFact], exclusive: ExclusiveRelations, near: Near) -> Iterator[Contradiction]:
+def contradictions_of_facts(
+    facts: Iterable[VisibleFact], exclusive: ExclusiveRelations, share_passage: Near
+) -> Iterator[Contradiction]:
     """Yield the contradictions between facts. A fact and its successor do not contradict each other."""
     facts = list(facts)
     by_ends = {(fact.source.id, fact.relation, fact.target.id): fact for fact in facts}
     for fact in facts:
         denied = by_ends.get((fact.source.id, fact.relation.removeprefix(NEGATION), fact.target.id))
         if fact.relation.startswith(NEGATION) and denied is not None:
-            yield _denial(denied, fact, exclusive)
+            yield _build_denial(denied, fact, exclusive)
     affirmed = (fact for fact in facts if not fact.relation.startswith(NEGATION))
-    for end, one, other in rival_pairs(affirmed, exclusive):
-        judged = _judged(end, one, other, exclusive, near)
+    for end, fact_a, fact_b in rival_pairs(affirmed, exclusive):
+        judged = _judge_rivals(end, fact_a, fact_b, exclusive, share_passage)
         if judged is not None:
-            yield _exclusive(end, one, other, judged)
+            yield _build_exclusive(end, fact_a, fact_b, judged)
 
 
-def _denial(stated: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelations) -> Contradiction:
-    times = stated_at(stated), stated_at(denying)
+def _build_denial(affirming: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelations) -> Contradiction:
+    times = stated_at(affirming), stated_at(denying)
     ordered = times[0] is not None and times[1] is not None and (times[0].is_after(times[1]) or times[1].is_after(times[0]))
-    limited = any(not _OF_A_PERIOD.isdisjoint(name_words(each.fact)) for each in denying.passages)
-    later = (ordered or limited) and not exclusive.is_permanent(stated.relation)
-    relation = stated.relation.replace("_", " ")
+    limited = any(not _OF_A_PERIOD.isdisjoint(name_words(stated_fact.fact)) for stated_fact in denying.passages)
+    later = (ordered or limited) and not exclusive.is_permanent(affirming.relation)
+    relation = affirming.relation.replace("_", " ")
     return Contradiction(
         kind="denial",
-        about=stated.source,
-        subject=f"{stated.source.name} – {relation} – {stated.target.name}",
-        entity_a=stated.target,
-        entity_b=stated.target,
-        a=side_of(stated, stated.passages[0], relation),
+        about=affirming.source,
+        subject=f"{affirming.source.name} – {relation} – {affirming.target.name}",
+        entity_a=affirming.target,
+        entity_b=affirming.target,
+        a=side_of(affirming, affirming.passages[0], relation),
         b=side_of(denying, denying.passages[0], f"not {relation}"),
-        reason=f"one passage denies that {stated.source.name} {relation} {stated.target.name}; another one states it",
-        confidence=_sure(DENIED_LATER if later else DENIED, stated, denying),
+        reason=f"one passage denies that {affirming.source.name} {relation} {affirming.target.name}; another one states it",
+        confidence=_scale_confidence(DENIED_LATER if later else DENIED, affirming, denying),
     )
 
 
-def _judged(end: End, one: VisibleFact, other: VisibleFact, exclusive: ExclusiveRelations, near: Near) -> _Judged | None:
+def _judge_rivals(
+    end: End, fact_a: VisibleFact, fact_b: VisibleFact, exclusive: ExclusiveRelations, share_passage: Near
+) -> _Judged | None:
     """Return whether two exclusive facts contradict each other, and why; None: one follows the other."""
-    ends = other_end(one, end), other_end(other, end)
-    if _one_document(one, other):
+    ends = other_end(fact_a, end), other_end(fact_b, end)
+    if _one_document(fact_a, fact_b):
         return None
-    if exclusive.is_permanent(one.relation):
+    if exclusive.is_permanent(fact_a.relation):
         places = ends[0].type == ends[1].type == _PLACE
-        if places and near(*ends):
+        if places and share_passage(*ends):
             return _Judged(CONTAINED, "there is one value, and neither place is known to lie in the other")
         return _Judged(PERMANENT, "there is one value, and it does not change")
-    if one.retirement is not None or other.retirement is not None or _apart(one, other) or _apart(other, one):
+    if (
+        fact_a.retirement is not None
+        or fact_b.retirement is not None
+        or _ends_before(fact_a, fact_b)
+        or _ends_before(fact_b, fact_a)
+    ):
         return None
-    if any(speaks_of_past(each.passages[0].fact) for each in (one, other)):
+    if any(speaks_of_past(fact.passages[0].fact) for fact in (fact_a, fact_b)):
         return None
-    if one.valid_at is not None and other.valid_at is not None:
+    if fact_a.valid_at is not None and fact_b.valid_at is not None:
         return _Judged(OVERLAPPING, "there is one value at a time, and the times overlap")
-    times = stated_at(one), stated_at(other)
+    times = stated_at(fact_a), stated_at(fact_b)
     if times[0] is None or times[1] is None:
         return _Judged(UNDATED, "there is one value at a time, and nothing says which one came first")
     return _Judged(SAME_TIME, "there is one value at a time, and documents of one time state both")
 
 
-def _exclusive(end: End, one: VisibleFact, other: VisibleFact, judged: _Judged) -> Contradiction:
-    about, ends = shared_end(one, end), (other_end(one, end), other_end(other, end))
-    relation = one.relation.replace("_", " ")
+def _build_exclusive(end: End, fact_a: VisibleFact, fact_b: VisibleFact, judged: _Judged) -> Contradiction:
+    about, ends = shared_end(fact_a, end), (other_end(fact_a, end), other_end(fact_b, end))
+    relation = fact_a.relation.replace("_", " ")
     kind: Kind = "date" if ends[0].type == ends[1].type == _DATE else "exclusive"
     subject = f"{about.name} – {relation}" if end == "source" else f"{relation} – {about.name}"
     return Contradiction(
@@ -104,38 +113,38 @@ def _exclusive(end: End, one: VisibleFact, other: VisibleFact, judged: _Judged) 
         subject=subject,
         entity_a=ends[0],
         entity_b=ends[1],
-        a=side_of(one, one.passages[0], ends[0].name),
-        b=side_of(other, other.passages[0], ends[1].name),
+        a=side_of(fact_a, fact_a.passages[0], ends[0].name),
+        b=side_of(fact_b, fact_b.passages[0], ends[1].name),
         reason=f"{subject}: {judged.reason}",
-        confidence=_sure(judged.confidence, one, other),
+        confidence=_scale_confidence(judged.confidence, fact_a, fact_b),
     )
 
 
-def side_of(fact: VisibleFact, stated: StatedFact, value: str) -> Side:
+def side_of(fact: VisibleFact, sentence: StatedFact, value: str) -> Side:
     """Return a side that states a relationship. The document's title and date are added by `with_documents`."""
     return Side(
         fact=f"{fact.source.name} – {fact.relation.replace('_', ' ')} – {fact.target.name}",
         value=value,
-        chunk_id=stated.support.chunk_id,
-        document_id=stated.support.document_id,
+        chunk_id=sentence.support.chunk_id,
+        document_id=sentence.support.document_id,
         title="",
-        quote=stated.fact,
-        start_char=stated.start_char,
+        quote=sentence.fact,
+        start_char=sentence.start_char,
         relationship_id=fact.id,
         valid_at=fact.valid_at,
         invalid_at=fact.invalid_at,
     )
 
 
-def _sure(confidence: float, *facts: VisibleFact) -> float:
+def _scale_confidence(confidence: float, *facts: VisibleFact) -> float:
     """Return the confidence, less for relationships that were read with less certainty."""
     return round(confidence * min(1.0, *(fact.weight / SURE_WEIGHT for fact in facts)), 3)
 
 
-def _apart(one: VisibleFact, other: VisibleFact) -> bool:
-    return one.invalid_at is not None and other.valid_at is not None and one.invalid_at <= other.valid_at
+def _ends_before(fact_a: VisibleFact, fact_b: VisibleFact) -> bool:
+    return fact_a.invalid_at is not None and fact_b.valid_at is not None and fact_a.invalid_at <= fact_b.valid_at
 
 
-def _one_document(one: VisibleFact, other: VisibleFact) -> bool:
-    documents: Mapping[str, None] = dict.fromkeys(each.support.document_id for each in one.passages)
-    return all(each.support.document_id in documents for each in other.passages)
+def _one_document(fact_a: VisibleFact, fact_b: VisibleFact) -> bool:
+    documents: Mapping[str, None] = dict.fromkeys(fact.support.document_id for fact in fact_a.passages)
+    return all(fact.support.document_id in documents for fact in fact_b.passages)

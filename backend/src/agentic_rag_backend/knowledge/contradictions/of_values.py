@@ -31,79 +31,85 @@ _PRESENT = all_forms("is are has have currently today now")
 def contradictions_of_values(about: EntityRef, statements: Sequence[ValueStatement]) -> Iterator[Contradiction]:
     """Yield the pairs of ``statements`` about an entity that cannot both be true."""
     pairs = 0
-    for one, other in combinations(statements, 2):
-        if one.document_id == other.document_id or one.kind != other.kind:
+    for statement_a, statement_b in combinations(statements, 2):
+        if statement_a.document_id == statement_b.document_id or statement_a.kind != statement_b.kind:
             continue
         pairs += 1
         if pairs > MAX_PAIRS:
             return
-        confidence = _confidence(one, other)
+        confidence = _rate_pair(statement_a, statement_b)
         if confidence > 0:
-            yield _contradiction(about, one, other, confidence)
+            yield _build_contradiction(about, statement_a, statement_b, confidence)
 
 
-def _confidence(one: ValueStatement, other: ValueStatement) -> float:
+def _rate_pair(statement_a: ValueStatement, statement_b: ValueStatement) -> float:
     """Return the chance that two statements contradict each other; 0: nothing says so."""
-    if not _differ(one, other) or one.distinguishing != other.distinguishing:
+    if not _values_differ(statement_a, statement_b) or statement_a.distinguishing != statement_b.distinguishing:
         return 0.0
-    same = one.predicate == other.predicate
-    if not same and not (one.predicate & other.predicate & _ONCE):
+    is_same = statement_a.predicate == statement_b.predicate
+    if not is_same and not (statement_a.predicate & statement_b.predicate & _ONCE):
         return 0.0
-    if one.kind == "date":
-        return ONCE if same and one.predicate & _ONCE else OTHER_EVENT
-    return _of_numbers(one, other) if same else 0.0
+    if statement_a.kind == "date":
+        return ONCE if is_same and statement_a.predicate & _ONCE else OTHER_EVENT
+    return _of_numbers(statement_a, statement_b) if is_same else 0.0
 
 
-def _of_numbers(one: ValueStatement, other: ValueStatement) -> float:
-    years = one.read.years, other.read.years
+def _of_numbers(statement_a: ValueStatement, statement_b: ValueStatement) -> float:
+    years = statement_a.read.years, statement_b.read.years
     if years[0] and years[1]:
         return 0.0 if years[0].isdisjoint(years[1]) else COUNTED
     if years[0] or years[1]:
         return MAY_HAVE_CHANGED
-    dates = _date(one.read)[:4], _date(other.read)[:4]
-    present = any(word.form in _PRESENT for read in (one.read, other.read) for word in read.words)
+    dates = _document_date(statement_a.read)[:4], _document_date(statement_b.read)[:4]
+    present = any(word.form in _PRESENT for sentence in (statement_a.read, statement_b.read) for word in sentence.words)
     if present and dates[0] != dates[1]:
         return MAY_HAVE_CHANGED
     return COUNTED
 
 
-def _differ(one: ValueStatement, other: ValueStatement) -> bool:
-    if isinstance(one.value, Moment) and isinstance(other.value, Moment):
-        mine = [moment for moment, _ in one.read.dates]
-        others = [moment for moment, _ in other.read.dates]
+def _values_differ(statement_a: ValueStatement, statement_b: ValueStatement) -> bool:
+    if isinstance(statement_a.value, Moment) and isinstance(statement_b.value, Moment):
+        mine = [moment for moment, _ in statement_a.read.dates]
+        dates_b = [moment for moment, _ in statement_b.read.dates]
         # A sentence with both dates contradicts neither.
-        return not any(one.value.agrees_with(each) for each in others) and not any(other.value.agrees_with(each) for each in mine)
-    if isinstance(one.value, Amount) and isinstance(other.value, Amount):
-        if one.measure != other.measure and not (one.value.unit and other.value.unit):
+        return not any(statement_a.value.agrees_with(item) for item in dates_b) and not any(
+            statement_b.value.agrees_with(item) for item in mine
+        )
+    if isinstance(statement_a.value, Amount) and isinstance(statement_b.value, Amount):
+        if statement_a.measure != statement_b.measure and not (statement_a.value.unit and statement_b.value.unit):
             return False
-        counts = [amount for amount, _ in one.read.amounts], [amount for amount, _ in other.read.amounts]
-        agrees = any(_agree(one.value, each) for each in counts[1]) or any(_agree(other.value, each) for each in counts[0])
+        counts = [amount for amount, _ in statement_a.read.amounts], [amount for amount, _ in statement_b.read.amounts]
+        agrees = any(_amounts_agree(statement_a.value, count) for count in counts[1]) or any(
+            _amounts_agree(statement_b.value, count) for count in counts[0]
+        )
         return not agrees
     return False
 
 
-def _agree(one: Amount, other: Amount) -> bool:
-    return one.agrees_with(other) or rounds_to(one, other) or rounds_to(other, one)
+def _amounts_agree(amount: Amount, amount_b: Amount) -> bool:
+    return amount.agrees_with(amount_b) or rounds_to(amount, amount_b) or rounds_to(amount_b, amount)
 
 
-def _contradiction(about: EntityRef, one: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:
-    common = " ".join(sorted(one.predicate & other.predicate))
-    subject = f"{about.name} – {_predicate(one) or common}"
-    what = "dates" if one.kind == "date" else f"numbers ({one.measure})"
+def _build_contradiction(
+    about: EntityRef, statement_a: ValueStatement, statement_b: ValueStatement, confidence: float
+) -> Contradiction:
+    common = " ".join(sorted(statement_a.predicate & statement_b.predicate))
+    subject = f"{about.name} – {_predicate_text(statement_a) or common}"
+    what = "dates" if statement_a.kind == "date" else f"numbers ({statement_a.measure})"
     return Contradiction(
-        kind=one.kind,
+        kind=statement_a.kind,
         about=about,
         subject=subject,
         entity_a=about,
         entity_b=about,
-        a=_side(about, one),
-        b=_side(about, other),
-        reason=f"{subject}: the {what} {one.value.text} and {other.value.text} cannot both be true",
+        a=_build_side(about, statement_a),
+        b=_build_side(about, statement_b),
+        reason=f"{subject}: the {what} {statement_a.value.text} and {statement_b.value.text} cannot both be true",
         confidence=confidence,
     )
 
 
-def _predicate(statement: ValueStatement) -> str:
+def _predicate_text(statement: ValueStatement) -> str:
     """Return the words of the predicate as they are written."""
     text = statement.read.sentence.text
     return " ".join(
@@ -111,19 +117,19 @@ def _predicate(statement: ValueStatement) -> str:
     )
 
 
-def _side(about: EntityRef, statement: ValueStatement) -> Side:
+def _build_side(about: EntityRef, statement: ValueStatement) -> Side:
     passage, sentence = statement.read.passage, statement.read.sentence
     return Side(
-        fact=f"{about.name} – {_predicate(statement)} – {statement.value.text}",
+        fact=f"{about.name} – {_predicate_text(statement)} – {statement.value.text}",
         value=statement.value.text,
         chunk_id=passage.chunk.id,
         document_id=passage.chunk.document_id,
         title=passage.document_title,
         quote=sentence.text,
         start_char=sentence.start,
-        date=_date(statement.read),
+        date=_document_date(statement.read),
     )
 
 
-def _date(read: ReadSentence) -> str:
-    return document_date(read.passage.document_title, read.passage.metadata)
+def _document_date(sentence: ReadSentence) -> str:
+    return document_date(sentence.passage.document_title, sentence.passage.metadata)

@@ -39,11 +39,11 @@ class PassageReadings:
 
     def of(self, passage: VisibleChunk) -> _Reading:
         """Return the reading of a chunk."""
-        held = self._by_chunk.get(passage.chunk.id)
-        if held is None:
+        reading = self._by_chunk.get(passage.chunk.id)
+        if reading is None:
             by_text = {sentence.text: ChangedSentence(sentence) for sentence in split_sentences(passage.chunk.text)}
-            held = self._by_chunk[passage.chunk.id] = _Reading(tuple(read_sentences(passage)), by_text)
-        return held
+            reading = self._by_chunk[passage.chunk.id] = _Reading(tuple(read_sentences(passage)), by_text)
+        return reading
 
 
 def contradictions_in_text(
@@ -52,17 +52,17 @@ def contradictions_in_text(
     """Return the contradictions between passages of different documents about an entity, which has these names."""
     if len({passage.chunk.document_id for passage in passages}) < 2:
         return []
-    found: dict[str, Contradiction] = {}
-    for one, other in _copies(passages, readings):
-        changed = _changed(one, other, readings)
-        topic = is_topic(one, names) and is_topic(other, names)
-        for each in contradictions_of_copies(about, forms_of(names), ((one, other), changed), topic=topic):
-            found[each.id] = each
-    told = {frozenset((each.a.place, each.b.place)) for each in found.values()}
-    for each in contradictions_of_values(about, statements_in(names, passages, readings)[:MAX_STATEMENTS]):
-        if frozenset((each.a.place, each.b.place)) not in told:
-            found[each.id] = each
-    return list(found.values())
+    contradictions: dict[str, Contradiction] = {}
+    for passage_a, passage_b in _find_copies(passages, readings):
+        changed = _changed_sentences(passage_a, passage_b, readings)
+        topic = is_topic(passage_a, names) and is_topic(passage_b, names)
+        for contradiction in contradictions_of_copies(about, forms_of(names), ((passage_a, passage_b), changed), topic=topic):
+            contradictions[contradiction.id] = contradiction
+    stated_pairs = {frozenset((contradiction.a.place, contradiction.b.place)) for contradiction in contradictions.values()}
+    for contradiction in contradictions_of_values(about, statements_in(names, passages, readings)[:MAX_STATEMENTS]):
+        if frozenset((contradiction.a.place, contradiction.b.place)) not in stated_pairs:
+            contradictions[contradiction.id] = contradiction
+    return list(contradictions.values())
 
 
 def statements_in(names: Sequence[str], passages: Sequence[VisibleChunk], readings: PassageReadings) -> list[ValueStatement]:
@@ -73,8 +73,8 @@ def statements_in(names: Sequence[str], passages: Sequence[VisibleChunk], readin
         sentences = readings.of(passage).sentences
         if sentences:
             topic = is_topic(passage, names)
-            for read in sentences:
-                statements.extend(statements_about(read, forms, topic=topic))
+            for sentence in sentences:
+                statements.extend(statements_about(sentence, forms, topic=topic))
     return statements
 
 
@@ -91,22 +91,22 @@ def is_topic(passage: VisibleChunk, names: Sequence[str]) -> bool:
     return any(normalise_name(name) in above for name in names[:MAX_NAMES])
 
 
-def _copies(passages: Sequence[VisibleChunk], readings: PassageReadings) -> Iterator[tuple[VisibleChunk, VisibleChunk]]:
+def _find_copies(passages: Sequence[VisibleChunk], readings: PassageReadings) -> Iterator[tuple[VisibleChunk, VisibleChunk]]:
     """Yield the pairs of passages of different documents of which one repeats most of the other."""
-    for one, other in combinations(passages, 2):
-        if one.chunk.document_id != other.chunk.document_id:
-            texts = readings.of(one).by_text, readings.of(other).by_text
+    for passage_a, passage_b in combinations(passages, 2):
+        if passage_a.chunk.document_id != passage_b.chunk.document_id:
+            texts = readings.of(passage_a).by_text, readings.of(passage_b).by_text
             shared = len(texts[0].keys() & texts[1].keys())
             if shared >= max(_LEAST_COPIED, COPIED_SENTENCES * min(map(len, texts))):
-                yield one, other
+                yield passage_a, passage_b
 
 
-def _changed(
-    one: VisibleChunk, other: VisibleChunk, readings: PassageReadings
+def _changed_sentences(
+    chunk: VisibleChunk, passage_b: VisibleChunk, readings: PassageReadings
 ) -> tuple[tuple[ChangedSentence, ...], tuple[ChangedSentence, ...]]:
     """Return the sentences of each passage that the other one does not have."""
-    mine, others = readings.of(one).by_text, readings.of(other).by_text
+    mine, changed_sentences = readings.of(chunk).by_text, readings.of(passage_b).by_text
     return (
-        tuple(sentence for text, sentence in mine.items() if text not in others),
-        tuple(sentence for text, sentence in others.items() if text not in mine),
+        tuple(sentence for text, sentence in mine.items() if text not in changed_sentences),
+        tuple(sentence for text, sentence in changed_sentences.items() if text not in mine),
     )

@@ -71,55 +71,59 @@ class ValueStatement:
 
 def read_sentences(passage: VisibleChunk) -> list[ReadSentence]:
     """Return the sentences of a chunk that have one to `MAX_VALUES` dates and numbers."""
-    found = []
+    sentences = []
     for sentence in split_sentences(passage.chunk.text):
         text = sentence.text
         if _DIGIT.search(text) is None:
             continue
         dates, amounts = placed_moments(text), placed_amounts(text)
         if 1 <= len(dates) + len(amounts) <= MAX_VALUES and "|" not in text:
-            every = tuple(words(text))
-            if len(every) <= _WORDS_OF_SENTENCE:
-                found.append(ReadSentence(passage, sentence, every, tuple(dates), tuple(amounts), frozenset(find_years(text))))
-    return found
+            sentence_words = tuple(words(text))
+            if len(sentence_words) <= _WORDS_OF_SENTENCE:
+                sentences.append(
+                    ReadSentence(passage, sentence, sentence_words, tuple(dates), tuple(amounts), frozenset(find_years(text)))
+                )
+    return sentences
 
 
-def statements_about(read: ReadSentence, names: Sequence[Sequence[str]], *, topic: bool = False) -> Iterator[ValueStatement]:
+def statements_about(sentence: ReadSentence, names: Sequence[Sequence[str]], *, topic: bool = False) -> Iterator[ValueStatement]:
     """Yield the values that a sentence gives of an entity.
 
     Args:
         names: the entity's names, each as the forms of its words.
         topic: whether the title or a heading above the chunk names the entity. "It was opened" is then about the entity.
     """
-    subject = subject_of(read.sentence.text, read.words, names, [span for _, span in read.dates])
+    subject = subject_of(sentence.sentence.text, sentence.words, names, [span for _, span in sentence.dates])
     if subject is None:
-        if not topic or not read.words or read.words[0].form not in _PRONOUNS:
+        if not topic or not sentence.words or sentence.words[0].form not in _PRONOUNS:
             return
         subject = 0, 1
-    for moment, span in read.dates:
+    for moment, span in sentence.dates:
         if moment.years is not None:
-            yield from _statement(read, "date", moment, span, subject)
-    for amount, span in read.amounts:
-        yield from _statement(read, "number", amount, span, subject)
+            yield from _read_statement(sentence, "date", moment, span, subject)
+    for amount, span in sentence.amounts:
+        yield from _read_statement(sentence, "number", amount, span, subject)
 
 
-def _statement(
-    read: ReadSentence, kind: ValueKind, value: Moment | Amount, span: Span, subject: tuple[int, int]
+def _read_statement(
+    sentence: ReadSentence, kind: ValueKind, value: Moment | Amount, span: Span, subject: tuple[int, int]
 ) -> Iterator[ValueStatement]:
-    text, every = read.sentence.text, read.words
-    first = next((number for number, word in enumerate(every) if word.start >= span[0]), len(every))
-    last = next((number for number, word in enumerate(every) if word.start >= span[1]), len(every))
+    text, all_words = sentence.sentence.text, sentence.words
+    value_start = next((number for number, word in enumerate(all_words) if word.start >= span[0]), len(all_words))
+    value_end = next((number for number, word in enumerate(all_words) if word.start >= span[1]), len(all_words))
     begin, end = subject
-    if end <= first:
-        between = _after_values(every[end:first], [each for _, each in (*read.dates, *read.amounts)])
+    if end <= value_start:
+        between = _after_values(
+            all_words[end:value_start], [value_span for _, value_span in (*sentence.dates, *sentence.amounts)]
+        )
         gap = text[between[0].start if between else span[0] : span[0]]
         bounded = between[-1:]
     else:
         # "On 2 September 2014 the array was opened": the words after the name say of what.
-        between = every[end : end + 1 + BESIDE]
-        gap = text[every[end - 1].end : between[-1].end] if between else ""
-        bounded = every[first - 1 : first] if first else ()
-        if last > begin or begin - last > BESIDE:
+        between = all_words[end : end + 1 + BESIDE]
+        gap = text[all_words[end - 1].end : between[-1].end] if between else ""
+        bounded = all_words[value_start - 1 : value_start] if value_start else ()
+        if value_end > begin or begin - value_end > BESIDE:
             return
     stopped = not _BREAKS.isdisjoint(gap) or gap.count(",") > 1 or len(between) > MAX_BETWEEN
     if stopped or any(word.form in _BOUNDS for word in bounded) or any(word.form in _HEDGED for word in between):
@@ -129,29 +133,33 @@ def _statement(
         for word in between
         if word.content and not word.name and word.form not in _NO_PREDICATE and word.form not in STOP_WORDS
     )
-    measure = "" if kind == "date" else _measure(value, every[last : last + BESIDE], text[span[0] : span[1]])
+    measure = "" if kind == "date" else _measure_of(value, all_words[value_end : value_end + BESIDE], text[span[0] : span[1]])
     if kind == "number" and measure and not predicate and between:
         # "The array has six turbines" says what is counted after the number.
         predicate = frozenset({measure})
     if not predicate or (kind == "number" and not measure):
         return
     clause = next((at for at in range(span[1], len(text)) if text[at] in _CLAUSE_ENDS), len(text))
-    around = every[max(begin - BESIDE, 0) : last] + tuple(word for word in every[last : last + BESIDE] if word.start < clause)
+    around = all_words[max(begin - BESIDE, 0) : value_end] + tuple(
+        word for word in all_words[value_end : value_end + BESIDE] if word.start < clause
+    )
     distinguishing = frozenset(word.form for word in around if word.form in DISTINGUISHING) - predicate
-    yield ValueStatement(read, kind, value, measure, predicate, distinguishing)
+    yield ValueStatement(sentence, kind, value, measure, predicate, distinguishing)
 
 
-def subject_of(text: str, every: Sequence[Word], names: Sequence[Sequence[str]], spans: Sequence[Span]) -> tuple[int, int] | None:
+def subject_of(
+    text: str, all_words: Sequence[Word], names: Sequence[Sequence[str]], spans: Sequence[Span]
+) -> tuple[int, int] | None:
     """Return the numbers of the first and after the last word of the entity's name, if it is the subject of the sentence.
 
     It is the first name, not part of a longer one, and only articles, adverbs and dates (``spans``) stand before it. A later name
     is mostly about something else: "the route to London was opened", "a member of the House for the 3rd district".
     """
-    start = next((at for at, word in enumerate(every) if not _introduces(word, spans)), len(every))
+    start = next((at for at, word in enumerate(all_words) if not _is_introduction(word, spans)), len(all_words))
     for name in names:
         end = start + len(name)
-        if [word.form for word in every[start:end]] == list(name) and not _continues(every, start, end):
-            return (start, end) if _is_verb(text, every[end : end + 1]) else None
+        if [word.form for word in all_words[start:end]] == list(name) and not _name_continues(all_words, start, end):
+            return (start, end) if _is_verb(text, all_words[end : end + 1]) else None
     return None
 
 
@@ -159,18 +167,18 @@ def _is_verb(text: str, following: Sequence[Word]) -> bool:
     """Return whether the word after a name is a verb or a small word. The subject of "The Acme outlet" is not Acme."""
     if not following:
         return True
-    form, written = following[0].form, text[following[0].start : following[0].end]
-    return not form.isalpha() or form in _VERB_FORMS or written.endswith(("ed", "s"))
+    form, spelling = following[0].form, text[following[0].start : following[0].end]
+    return not form.isalpha() or form in _VERB_FORMS or spelling.endswith(("ed", "s"))
 
 
-def _introduces(word: Word, spans: Sequence[Span]) -> bool:
-    return word.form in _INTRODUCTIONS or _within(word, spans)
+def _is_introduction(word: Word, spans: Sequence[Span]) -> bool:
+    return word.form in _INTRODUCTIONS or _is_within(word, spans)
 
 
-def _continues(every: Sequence[Word], start: int, end: int) -> bool:
+def _name_continues(all_words: Sequence[Word], start: int, end: int) -> bool:
     """Return whether the name goes on to the left or the right: "Mirrow Narrows" in "Mirrow Narrows Tidal Array"."""
-    before = start > 0 and _is_name(every[start - 1]) and every[start - 1].end + 1 == every[start].start
-    after = end < len(every) and _is_name(every[end]) and every[end - 1].end + 1 == every[end].start
+    before = start > 0 and _is_name(all_words[start - 1]) and all_words[start - 1].end + 1 == all_words[start].start
+    after = end < len(all_words) and _is_name(all_words[end]) and all_words[end - 1].end + 1 == all_words[end].start
     return before or after
 
 
@@ -180,16 +188,16 @@ def _is_name(word: Word) -> bool:
 
 def _after_values(between: Sequence[Word], spans: Sequence[Span]) -> Sequence[Word]:
     """Return the words after the last other value: of "born in 1950 and died in 2001", "died" is about 2001."""
-    last = max((number for number, word in enumerate(between) if _within(word, spans)), default=-1)
-    return between[last + 1 :]
+    last_value = max((number for number, word in enumerate(between) if _is_within(word, spans)), default=-1)
+    return between[last_value + 1 :]
 
 
-def _measure(value: Moment | Amount, following: Sequence[Word], written: str) -> str:
+def _measure_of(value: Moment | Amount, following: Sequence[Word], spelling: str) -> str:
     unit = value.unit if isinstance(value, Amount) else ""
-    currency = next((sign for sign in "$£€¥" if sign in written), "")
+    currency = next((sign for sign in "$£€¥" if sign in spelling), "")
     noun = next((word.form for word in following if word.content and not word.name), "")
     return unit or currency or noun
 
 
-def _within(word: Word, spans: Sequence[Span]) -> bool:
+def _is_within(word: Word, spans: Sequence[Span]) -> bool:
     return any(start <= word.start < end for start, end in spans)

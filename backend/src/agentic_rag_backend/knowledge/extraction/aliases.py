@@ -48,14 +48,14 @@ def acronyms_of(words: Sequence[str], *, longest: int) -> set[str]:
     A name of very many small words, which may be left out, has more acronyms than are returned.
     """
     parts = [part for word in words for part in word.lower().replace("-", " ").split() if part[0].isalnum()]
-    found = {""}
+    acronyms = {""}
     for part in parts:
-        longer = {acronym + part[0] for acronym in found if len(acronym) < longest}
-        found = longer if len(part) > 3 or len(found) > _MOST_ACRONYMS else longer | found
+        longer = {acronym + part[0] for acronym in acronyms if len(acronym) < longest}
+        acronyms = longer if len(part) > 3 or len(acronyms) > _MOST_ACRONYMS else longer | acronyms
     exact = all(len(part) > 3 for part in parts)
     return {
         acronym
-        for acronym in found
+        for acronym in acronyms
         if acronym.isascii() and acronym[:1].isalpha() and (exact or is_acronym_of(acronym.upper(), words)) and len(acronym) > 1
     }
 
@@ -63,17 +63,19 @@ def acronyms_of(words: Sequence[str], *, longest: int) -> set[str]:
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:
     """Return (canonical, alias) for neighbouring names of one sentence that the text equates."""
     pairs: list[tuple[Span, Span]] = []
-    for number, (left, right) in enumerate(pairwise(spans)):
+    for number, (before, right) in enumerate(pairwise(spans)):
         gap = (
-            [tokens.words[index].lower() for index in range(left.last, right.first)]
-            if right.first - left.last <= _LONGEST_GAP
+            [tokens.words[index].lower() for index in range(before.last, right.first)]
+            if right.first - before.last <= _LONGEST_GAP
             else None
         )
         if not gap:
             continue
-        left_words, right_words = tokens.words[left.first : left.last], tokens.words[right.first : right.last]
+        left_words, right_words = tokens.words[before.first : before.last], tokens.words[right.first : right.last]
         if gap in (["("], [","]) or gap == ["(", "the"]:
-            pair = _parenthesis(left, right, left_words, right_words, gap[0] == "(" and _closes(tokens, right, sentence[1]))
+            pair = _read_parenthesis(
+                before, right, left_words, right_words, gap[0] == "(" and _is_closed_after(tokens, right, sentence[1])
+            )
             if pair is not None:
                 pairs.append(pair)
         elif (
@@ -81,7 +83,7 @@ def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]
             and tuple(word for word in gap if word not in _DROPPED) in _ALIAS_PHRASES
             and not _names_longer_phrase(tokens, spans[: number + 1], right_words)
         ):
-            pairs.append((left, right))
+            pairs.append((before, right))
     return pairs
 
 
@@ -91,30 +93,30 @@ def _names_longer_phrase(tokens: Tokens, before: Sequence[Span], alias: list[str
     In "the United Kingdom of Great Britain and Northern Ireland, commonly known as the United Kingdom", the alias is not another
     name of Northern Ireland.
     """
-    first = len(before) - 1
-    while first > 0:
-        between = tokens.words[before[first - 1].last : before[first].first]
+    position = len(before) - 1
+    while position > 0:
+        between = tokens.words[before[position - 1].last : before[position].first]
         if not between or not _JOINS_NAMES.issuperset(word.lower() for word in between):
             break
-        first -= 1
-    start = before[first].first
+        position -= 1
+    start = before[position].first
     phrase = tokens.words[start : before[-1].last]
-    return first < len(before) - 1 and phrase[: len(alias)] == alias
+    return position < len(before) - 1 and phrase[: len(alias)] == alias
 
 
-def _closes(tokens: Tokens, span: Span, end: int) -> bool:
+def _is_closed_after(tokens: Tokens, span: Span, end: int) -> bool:
     return span.last < end and tokens.words[span.last] in (")", ";", ",")
 
 
-def _parenthesis(
-    left: Span, right: Span, left_words: list[str], right_words: list[str], closed: bool
+def _read_parenthesis(
+    span: Span, right: Span, left_words: list[str], right_words: list[str], closed: bool
 ) -> tuple[Span, Span] | None:
     if not closed:
         return None
     if len(right_words) == 1 and is_acronym_of(right_words[0], left_words):
-        return left, right
+        return span, right
     if len(left_words) == 1 and is_acronym_of(left_words[0], right_words):
-        return right, left
+        return right, span
     return None
 
 
@@ -137,19 +139,19 @@ def short_forms(types: Mapping[str, str], words_of: Mapping[str, list[str]]) -> 
         elif type_ == ORGANISATION:
             for length in range(1, len(parts)):
                 organisations.setdefault(" ".join(parts[:length]), set()).add(key)
-    found: dict[str, str] = {}
+    long_names: dict[str, str] = {}
     for key, type_ in types.items():
         if type_ not in (PERSON, OTHER, ORGANISATION):
             continue
-        owners = _owners(key, type_, endings, openings)
+        owners = _owners_of(key, type_, endings, openings)
         if not owners and (words_of[key][-1].lower() in ORGANISATION_HEADS):
             owners = organisations.get(key, set())
         if len(owners) == 1:
-            found[key] = next(iter(owners))
-    return found
+            long_names[key] = next(iter(owners))
+    return long_names
 
 
-def _owners(key: str, type_: str, endings: Mapping[str, set[str]], openings: Mapping[str, set[str]]) -> set[str]:
+def _owners_of(key: str, type_: str, endings: Mapping[str, set[str]], openings: Mapping[str, set[str]]) -> set[str]:
     if " " in key or type_ == ORGANISATION:
         return set()
     return endings.get(key) or openings.get(key) or set()

@@ -55,7 +55,7 @@ class Ballot:
         """Add one occurrence: its neighbours, and the votes of the rules on them."""
         begin, end = sentence
         places = (span.first - 2, span.first - 1, span.last, span.last + 1)
-        first, second, third, fourth = (tokens.words[place] if begin <= place < end else "" for place in places)
+        first, second, third, fourth = (tokens.words[position] if begin <= position < end else "" for position in places)
         self.uses.append((first, second, third, fourth))
         if span.kind == "quoted":
             self.quoted += 1
@@ -66,25 +66,25 @@ class Ballot:
     def features(self) -> dict[str, float]:
         """Return the features that are not 0, by name."""
         words = [word for word in self.words if word[0].isalnum()] or self.words
-        own = type_from_words(self.words)
-        found = {f"votes_{type_}": min(self.votes.get(type_, 0.0), _MOST_VOTES) for type_ in _VOTED}
-        if own is not None:
-            found[f"own_{own[0]}"] = own[1]
-        found[f"words_{min(len(words), 4)}"] = 1.0
+        inner = type_from_words(self.words)
+        features = {f"votes_{type_}": min(self.votes.get(type_, 0.0), _MOST_VOTES) for type_ in _VOTED}
+        if inner is not None:
+            features[f"own_{inner[0]}"] = inner[1]
+        features[f"words_{min(len(words), 4)}"] = 1.0
         single = words[0] if len(words) == 1 else ""
-        found["acronym"] = float(single.isupper())
-        found["adjective"] = float(bool(single) and is_adjectival(single))
-        found["region"] = float(self.key in REGIONS)
-        found["of"] = float("of" in words)
-        found["number"] = float(any(word[0].isdigit() for word in words))
-        found["initial"] = float(any(len(word) == 1 for word in words))
-        found["personal"] = float(2 <= len(words) <= 3 and own is None and all(map(may_be_personal, words)))
+        features["acronym"] = float(single.isupper())
+        features["adjective"] = float(bool(single) and is_adjectival(single))
+        features["region"] = float(self.key in REGIONS)
+        features["of"] = float("of" in words)
+        features["number"] = float(any(word[0].isdigit() for word in words))
+        features["initial"] = float(any(len(word) == 1 for word in words))
+        features["personal"] = float(2 <= len(words) <= 3 and inner is None and all(map(may_be_personal, words)))
         if self.uses:
             count = len(self.uses)
-            found["the"] = sum(use[1].lower() == "the" for use in self.uses) / count
-            found["opens_sentence"] = sum(not use[1] for use in self.uses) / count
-            found["quoted"] = self.quoted / count
-        return {name: value for name, value in found.items() if value}
+            features["the"] = sum(use[1].lower() == "the" for use in self.uses) / count
+            features["opens_sentence"] = sum(not use[1] for use in self.uses) / count
+            features["quoted"] = self.quoted / count
+        return {name: value for name, value in features.items() if value}
 
     def slots(self) -> Iterable[tuple[int, Sequence[str]]]:
         """Return the words of each slot, by its number in `SLOTS`. The score of a slot is the mean over its words."""
@@ -103,60 +103,60 @@ def log_odds(ballot: Ballot, scores: WordScores) -> list[float]:
     """Return the log odds of `CLASSES`, up to a constant: rules and words of this name alone."""
     totals = [0.0] * DECIDED
     for name, value in (*ballot.features().items(), ("bias", 1.0)):
-        for place, weight in enumerate(scores.weights.get(name, _PLAIN)):
-            totals[place] += weight * value
+        for number, weight in enumerate(scores.weights.get(name, _PLAIN)):
+            totals[number] += weight * value
     for slot, words in ballot.slots():
-        first = slot * DECIDED
+        offset = slot * DECIDED
         share = scores.unit / len(words)
         for word in words:
             if word:
                 row = scores.of(word)
-                for place in range(DECIDED):
-                    totals[place] += row[first + place] * share
+                for number in range(DECIDED):
+                    totals[number] += row[offset + number] * share
     return [*totals, 0.0]
 
 
 def chances(odds: Sequence[float]) -> list[float]:
     """Return the probabilities of `CLASSES`."""
-    most = max(odds)
-    exponentials = [math.exp(each - most) for each in odds]
+    largest = max(odds)
+    exponentials = [math.exp(value - largest) for value in odds]
     total = sum(exponentials)
-    return [each / total for each in exponentials]
+    return [value / total for value in exponentials]
 
 
-def related(keys: Iterable[str], lists: Iterable[tuple[str, str]]) -> dict[str, dict[str, list[str]]]:
+def relate_names(keys: Iterable[str], lists: Iterable[tuple[str, str]]) -> dict[str, dict[str, list[str]]]:
     """Return, for each name, the names that it is related to, by relation; see `RELATIONS`."""
-    found: dict[str, dict[str, list[str]]] = {key: {} for key in keys}
-    for key in found:
+    relations: dict[str, dict[str, list[str]]] = {key: {} for key in keys}
+    for key in relations:
         words = key.split()
         for length in range(1, len(words)):
             for relation, reverse, part in (
                 ("ends", "ended_by", " ".join(words[-length:])),
                 ("opens", "opened_by", " ".join(words[:length])),
             ):
-                if part in found:
-                    found[part].setdefault(relation, []).append(key)
-                    found[key].setdefault(reverse, []).append(part)
-    for one, other in lists:
-        if one != other and one in found and other in found:
-            found[one].setdefault("listed", []).append(other)
-            found[other].setdefault("listed", []).append(one)
-    return found
+                if part in relations:
+                    relations[part].setdefault(relation, []).append(key)
+                    relations[key].setdefault(reverse, []).append(part)
+    for left_name, right_name in lists:
+        if left_name != right_name and left_name in relations and right_name in relations:
+            relations[left_name].setdefault("listed", []).append(right_name)
+            relations[right_name].setdefault("listed", []).append(left_name)
+    return relations
 
 
-def agreed(
+def agree_on_odds(
     odds: Mapping[str, Sequence[float]], relations: Mapping[str, Mapping[str, Sequence[str]]], weights: Mapping[str, float]
 ) -> dict[str, list[float]]:
     """Return the log odds after each name has heard the names that it is related to: once, with what they knew alone."""
-    alone = {key: chances(each) for key, each in odds.items()}
+    alone = {key: chances(values) for key, values in odds.items()}
     result: dict[str, list[float]] = {}
-    for key, each in odds.items():
-        totals = list(each)
-        for relation, others in relations[key].items():
-            share = weights.get(relation, 0.0) / len(others)
-            for other in others:
-                for place, chance in enumerate(alone[other]):
-                    totals[place] += share * chance
+    for key, values in odds.items():
+        totals = list(values)
+        for relation, neighbours in relations[key].items():
+            share = weights.get(relation, 0.0) / len(neighbours)
+            for neighbour in neighbours:
+                for number, chance in enumerate(alone[neighbour]):
+                    totals[number] += share * chance
         result[key] = totals
     return result
 
@@ -164,18 +164,18 @@ def agreed(
 def types_of(ballots: Mapping[str, Ballot], lists: Iterable[tuple[str, str]], scores: WordScores) -> dict[str, str]:
     """Return the type of each name of a document. ``lists`` has pairs of neighbours in lists."""
     odds = {key: log_odds(ballot, scores) for key, ballot in ballots.items()}
-    heard = agreed(odds, related(ballots, lists), scores.agreement)
-    return {key: _decided(ballot, heard[key]) for key, ballot in ballots.items()}
+    heard = agree_on_odds(odds, relate_names(ballots, lists), scores.agreement)
+    return {key: _choose_type(ballot, heard[key]) for key, ballot in ballots.items()}
 
 
-def _decided(ballot: Ballot, odds: Sequence[float]) -> str:
+def _choose_type(ballot: Ballot, odds: Sequence[float]) -> str:
     if ballot.key in REGIONS:
         return PLACE
     if len(ballot.words) == 1 and is_adjectival(ballot.words[0]):
         return GROUP
-    best = CLASSES[max(range(len(CLASSES)), key=lambda place: odds[place])]
+    best = CLASSES[max(range(len(CLASSES)), key=lambda number: odds[number])]
     if best != OTHER:
         return best
-    own = type_from_words(ballot.words)
-    work = ballot.votes.get(WORK, 0.0) >= _LEAST_VOTES or (own is not None and own[0] == WORK)
+    inner = type_from_words(ballot.words)
+    work = ballot.votes.get(WORK, 0.0) >= _LEAST_VOTES or (inner is not None and inner[0] == WORK)
     return WORK if work else OTHER

@@ -66,20 +66,20 @@ class ModelExtractor:
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document. A chunk for which the model fails has the rules' knowledge and a failure."""
-        found = await self.rules.extract(title, chunks)
-        asked = [number for number, each in enumerate(found) if self.everywhere or _is_worth_a_call(each)]
-        inquiries = [inquiry(title, chunks[number], self.options) for number in asked]
+        extractions = await self.rules.extract(title, chunks)
+        numbers = [number for number, extraction in enumerate(extractions) if self.everywhere or _is_worth_a_call(extraction)]
+        inquiries = [inquiry(title, chunks[number], self.options) for number in numbers]
         replies = await self.model.ask(inquiries, self.record) if inquiries else []
-        for number, advice in zip(asked, replies, strict=True):
-            found[number] = self._with(advice, chunks[number], title, found[number])
-        return found
+        for number, advice in zip(numbers, replies, strict=True):
+            extractions[number] = self._apply_advice(advice, chunks[number], title, extractions[number])
+        return extractions
 
-    def _with(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
+    def _apply_advice(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
         if advice.value is not None:
             by_model = read_reply(advice.value, chunk, title, by_rules, self.options)
             if advice.cut:
                 return _completed_by_rules(by_rules, by_model)
-            return by_model if self.everywhere else _together(by_rules, by_model)
+            return by_model if self.everywhere else _merge_extractions(by_rules, by_model)
         if not self.everywhere and advice.failure == BUDGET_SPENT:
             return by_rules  # the budget decides how many chunks the model reads
         return by_rules_instead(by_rules, advice.failure)
@@ -99,32 +99,40 @@ def _completed_by_rules(by_rules: Extraction, by_model: Extraction) -> Extractio
         f"the language model's reply was cut off after {len(by_model.mentions)} mentions and {len(by_model.relationships)} "
         "relationships; the rest is what rules extracted"
     )
-    return replace(_together(by_rules, by_model), failure=Failure("extract", CUT_OFF, message, by_rules.chunk_id))
+    return replace(_merge_extractions(by_rules, by_model), failure=Failure("extract", CUT_OFF, message, by_rules.chunk_id))
 
 
 def _is_worth_a_call(extraction: Extraction) -> bool:
     """Return whether the rules found two names that they do not relate by a phrase that they know."""
-    names = {normalise_name(each.name) for each in extraction.mentions if each.type != DATE and not each.about}
+    names = {normalise_name(mention.name) for mention in extraction.mentions if mention.type != DATE and not mention.about}
     related = {
-        normalise_name(end) for each in extraction.relationships if each.confidence >= 1 for end in (each.source, each.target)
+        normalise_name(end)
+        for relationship in extraction.relationships
+        if relationship.confidence >= 1
+        for end in (relationship.source, relationship.target)
     }
     return len(names) > 1 and bool(names - related)
 
 
-def _together(by_rules: Extraction, by_model: Extraction) -> Extraction:
+def _merge_extractions(by_rules: Extraction, by_model: Extraction) -> Extraction:
     """Return the knowledge of both. The model decides on the type of a name and on the relation of a pair."""
-    types = {normalise_name(each.name): each.type for each in by_model.mentions if not each.about and each.type != OTHER}
-    known = {normalise_name(each.name) for each in by_rules.mentions}
-    pairs = {_pair(each) for each in by_model.relationships}
-    mentions = [replace(each, type=types.get(normalise_name(each.name), each.type)) for each in by_rules.mentions]
+    types = {
+        normalise_name(mention.name): mention.type for mention in by_model.mentions if not mention.about and mention.type != OTHER
+    }
+    rule_names = {normalise_name(mention.name) for mention in by_rules.mentions}
+    pairs = {_pair_of(relationship) for relationship in by_model.relationships}
+    mentions = [replace(mention, type=types.get(normalise_name(mention.name), mention.type)) for mention in by_rules.mentions]
     return replace(
         by_rules,
-        mentions=(*mentions, *(each for each in by_model.mentions if normalise_name(each.name) not in known)),
-        relationships=(*by_model.relationships, *(each for each in by_rules.relationships if _pair(each) not in pairs)),
+        mentions=(*mentions, *(mention for mention in by_model.mentions if normalise_name(mention.name) not in rule_names)),
+        relationships=(
+            *by_model.relationships,
+            *(relationship for relationship in by_rules.relationships if _pair_of(relationship) not in pairs),
+        ),
         aliases=tuple(dict.fromkeys((*by_rules.aliases, *by_model.aliases))),
         rejected=by_model.rejected,
     )
 
 
-def _pair(relationship: ExtractedRelationship) -> frozenset[str]:
+def _pair_of(relationship: ExtractedRelationship) -> frozenset[str]:
     return frozenset((normalise_name(relationship.source), normalise_name(relationship.target)))

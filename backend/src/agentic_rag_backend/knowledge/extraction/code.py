@@ -17,13 +17,13 @@ def code_end(tokens: Tokens, index: int, limit: int) -> int:
     if tokens.shapes[index] in (Shape.PUNCTUATION, Shape.NUMBER) or len(word) > _LONGEST:
         return index
     quoted = index > 0 and tokens.words[index - 1] == "`" and index + 1 < limit and tokens.words[index + 1] in ("`", "(")
-    called = _is_called(tokens, index, limit)
+    called = _has_call(tokens, index, limit)
     if quoted or _is_identifier(word) or (called and word.islower()) or (called and _CAMEL.match(word) is not None):
         return index + 3 if called else index + 1
     return index
 
 
-def _is_called(tokens: Tokens, index: int, limit: int) -> bool:
+def _has_call(tokens: Tokens, index: int, limit: int) -> bool:
     """Return whether "()" follows without a space."""
     if index + 2 >= limit or tokens.words[index + 1] != "(" or tokens.words[index + 2] != ")":
         return False

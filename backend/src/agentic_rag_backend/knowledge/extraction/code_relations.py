@@ -39,45 +39,50 @@ def with_code(
     if not relations:
         return list(extractions)
     module = module_name(title)
-    known = {normalise_name(name) for each in relations for end in (each.source, each.target) for name in _names(end, module)}
-    found: dict[str, _Found] = defaultdict(_Found)
-    for each, chunk in _placed(relations, chunks):
-        _add(found[chunk.id], each, chunk, module)
-    return [_joined(each, found.get(each.chunk_id), known) for each in extractions]
+    code_names = {
+        normalise_name(name)
+        for relation in relations
+        for end in (relation.source, relation.target)
+        for name in _names_of(end, module)
+    }
+    additions: dict[str, _Found] = defaultdict(_Found)
+    for relation, chunk in _place_relations(relations, chunks):
+        _add_relation(additions[chunk.id], relation, chunk, module)
+    return [_join_addition(relation, additions.get(relation.chunk_id), code_names) for relation in extractions]
 
 
 def module_name(title: str) -> str:
     """Return the name of the module in a file: the last part of its path, without the suffix."""
-    last = "" if is_excerpt(title) else re.split(r"[/\\]", title.strip())[-1]
-    return (_SUFFIX.sub("", last) or _FALLBACK)[:MAX_NAME_CHARACTERS]
+    file_name = "" if is_excerpt(title) else re.split(r"[/\\]", title.strip())[-1]
+    return (_SUFFIX.sub("", file_name) or _FALLBACK)[:MAX_NAME_CHARACTERS]
 
 
-def _placed(relations: Iterable[CodeRelation], chunks: Sequence[Chunk]) -> Iterable[tuple[CodeRelation, Chunk]]:
+def _place_relations(relations: Iterable[CodeRelation], chunks: Sequence[Chunk]) -> Iterable[tuple[CodeRelation, Chunk]]:
     """Yield each relation with the first chunk that has its line. Both are in the order of the text."""
     ordered = sorted(chunks, key=lambda chunk: chunk.location.start_char)
-    first = 0
-    for each in relations:
-        while first < len(ordered) and ordered[first].location.end_char <= each.start_char:
-            first += 1
-        for chunk in ordered[first : first + 3]:  # chunks overlap their neighbours
-            if chunk.location.start_char <= each.start_char and each.end_char <= chunk.location.end_char:
-                yield each, chunk
+    position = 0
+    for relation in relations:
+        while position < len(ordered) and ordered[position].location.end_char <= relation.start_char:
+            position += 1
+        for chunk in ordered[position : position + 3]:  # chunks overlap their neighbours
+            if chunk.location.start_char <= relation.start_char and relation.end_char <= chunk.location.end_char:
+                yield relation, chunk
                 break
 
 
-def _add(found: _Found, relation: CodeRelation, chunk: Chunk, module: str) -> None:
+def _add_relation(addition: _Found, relation: CodeRelation, chunk: Chunk, module: str) -> None:
     start, end = relation.start_char - chunk.location.start_char, relation.end_char - chunk.location.start_char
     fact = chunk.text[start:end]
-    source, target = _name(relation.source, module), _name(relation.target, module)
+    source, target = _full_name(relation.source, module), _full_name(relation.target, module)
     if not fact or source == target or max(len(source), len(target)) > MAX_NAME_CHARACTERS:
         return
-    for name, last in ((source, (relation.source.path or (module,))[-1]), (target, relation.target.path[-1])):
-        place = fact.find(last)
-        about = place < 0  # the line is inside of the definition
-        at = 0 if about else start + place
-        mention = EntityMention(name=name, type=CODE, start_char=at, end_char=0 if about else at + len(last), about=about)
-        found.mentions.setdefault((name, -1 if about else at), mention)
-    found.relationships.append(
+    for name, end_name in ((source, (relation.source.path or (module,))[-1]), (target, relation.target.path[-1])):
+        offset = fact.find(end_name)
+        about = offset < 0  # the line is inside of the definition
+        at = 0 if about else start + offset
+        mention = EntityMention(name=name, type=CODE, start_char=at, end_char=0 if about else at + len(end_name), about=about)
+        addition.mentions.setdefault((name, -1 if about else at), mention)
+    addition.relationships.append(
         ExtractedRelationship(
             source=source,
             source_type=CODE,
@@ -90,30 +95,36 @@ def _add(found: _Found, relation: CodeRelation, chunk: Chunk, module: str) -> No
         )
     )
     if relation.relation == DEFINES:
-        found.aliases |= {Alias(name=target, alias=alias, type=CODE): None for alias in _names(relation.target, module)[1:]}
+        addition.aliases |= {Alias(name=target, alias=alias, type=CODE): None for alias in _names_of(relation.target, module)[1:]}
 
 
-def _name(name: CodeName, module: str) -> str:
+def _full_name(name: CodeName, module: str) -> str:
     """Return the name of an entity. A class of the same name as its file is not named twice."""
     if not name.own or name.path[:1] == (module,):
         return ".".join(name.path)
     return ".".join((module, *name.path))
 
 
-def _names(name: CodeName, module: str) -> list[str]:
+def _names_of(name: CodeName, module: str) -> list[str]:
     """Return the name of an entity, and its alias if it has one."""
-    full, short = _name(name, module), ".".join(name.path)
+    full, short = _full_name(name, module), ".".join(name.path)
     return [full, short] if name.own and short != full and _DISTINCTIVE.search(short) else [full]
 
 
-def _joined(extraction: Extraction, found: _Found | None, known: set[str]) -> Extraction:
+def _join_addition(extraction: Extraction, addition: _Found | None, code_names: set[str]) -> Extraction:
     """Return an extraction with the relations. The rules' names of the same code are of the type ``code``."""
-    added = found or _Found()
-    mentions = [replace(each, type=CODE) if normalise_name(each.name) in known else each for each in extraction.mentions]
-    kept = [each for each in extraction.relationships if not {normalise_name(each.source), normalise_name(each.target)} & known]
+    added = addition or _Found()
+    mentions = [
+        replace(mention, type=CODE) if normalise_name(mention.name) in code_names else mention for mention in extraction.mentions
+    ]
+    remaining = [
+        relationship
+        for relationship in extraction.relationships
+        if not {normalise_name(relationship.source), normalise_name(relationship.target)} & code_names
+    ]
     return replace(
         extraction,
         mentions=(*mentions, *added.mentions.values()),
-        relationships=(*kept, *added.relationships),
+        relationships=(*remaining, *added.relationships),
         aliases=tuple(dict.fromkeys((*extraction.aliases, *added.aliases))),
     )

@@ -21,7 +21,7 @@ def date_end(tokens: Tokens, index: int, limit: int) -> int:
 
 def _from_number(words: list[str], index: int, limit: int) -> int:
     word = words[index]
-    if is_year(word) or _is_decade(word):
+    if is_year(word) or _matches_decades(word):
         if index + 1 < limit and words[index + 1].lower() in _ERAS:
             return index + 2
         return index + 1
@@ -67,7 +67,7 @@ def is_year(word: str) -> bool:
     return 7 <= len(word) <= 9 and word[4] in "-–" and is_year(word[:4]) and word[5:].isdigit()
 
 
-def _is_decade(word: str) -> bool:
+def _matches_decades(word: str) -> bool:
     return len(word) == 5 and word[4] == "s" and is_year(word[:4])
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
-from agentic_rag_backend.knowledge.extraction.geography import REGIONS
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     EVENT_HEADS,
@@ -15,7 +13,6 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     ORGANISATION_CUES,
     ORGANISATION_HEADS,
     PERSON_TITLES,
-    PERSON_VERBS,
     PLACE_HEADS,
     PLACE_OPENERS,
     PLACE_PREPOSITIONS,
@@ -25,13 +22,18 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_HEADS,
 )
 from agentic_rag_backend.knowledge.extraction.names import Span
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 
 PERSON, ORGANISATION, PLACE, WORK, GROUP = "person", "organisation", "place", "work", "group"
 DATE, CODE, OTHER = "date", "code", "other"
 
 Votes = dict[str, float]
-_PRONOUN_WITHIN = 12
+_PREDICATES = (
+    (ROLE_NOUNS, PERSON),
+    (WORK_CUES | WORK_HEADS, WORK),
+    (PLACE_HEADS, PLACE),
+    (ORGANISATION_HEADS, ORGANISATION),
+)
 
 
 def type_from_words(words: list[str]) -> tuple[str, float] | None:
@@ -49,7 +51,7 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
         return PERSON, 2.0
     while len(lowered) > 1 and (lowered[-1] in GENERATIONS or lowered[-1].isdigit()):
         lowered.pop()
-    head = _head(lowered)
+    head = _head_word(lowered)
     for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
         if head in heads or head.removesuffix("s") in heads:
             return name, 3.0
@@ -69,7 +71,7 @@ def _type_from_form(words: list[str]) -> tuple[str, float] | None:
     return None
 
 
-def _head(words: list[str]) -> str:
+def _head_word(words: list[str]) -> str:
     """Return the head word of a name: the word before the first "of" or "for", otherwise the last word."""
     for position, word in enumerate(words):
         if word in ("of", "for") and position:
@@ -100,96 +102,15 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
         votes.append((PERSON, 0.5))
     if previous == "the":
         votes.extend([(ORGANISATION, 0.3), (PERSON, -1.2)])
-    votes.extend(_following_votes(after))
-    if _is_taken_up(tokens, span.last, end):
-        votes.append((PERSON, 1.0))
-    if previous in PLACE_PREPOSITIONS and span.last < end and words[span.last] == "," and _follows_place(tokens, span.last, end):
-        votes.append((PLACE, 1.0))
-    if previous == "," and _closes_place(tokens, span.first - 1, begin):
-        votes.append((PLACE, 1.0))
-    return votes
-
-
-def _is_taken_up(tokens: Tokens, last: int, end: int) -> bool:
-    """Return whether "he" or "she" follows in the sentence, with no other capitalised word between."""
-    for index in range(last, min(end, last + _PRONOUN_WITHIN)):
-        if tokens.words[index] in ("he", "she"):
-            return True
-        if tokens.shapes[index] in (Shape.CAPITAL, Shape.UPPER):
-            return False
-    return False
-
-
-def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
-    """Return whether a comma or a full stop closes "X, Y", as in a place with its region."""
-    following = comma + 1
-    if following >= end or tokens.shapes[following] != Shape.CAPITAL:
-        return False
-    while following < end and tokens.shapes[following] == Shape.CAPITAL and following - comma < 4:
-        following += 1
-    return following >= end or tokens.words[following] in ",.;)("
-
-
-def _closes_place(tokens: Tokens, comma: int, begin: int) -> bool:
-    """Return whether a name after this comma is the region of the place before it: "in Boston, Massachusetts"."""
-    place = comma - 1
-    while place >= begin and comma - place < 5 and tokens.shapes[place] == Shape.CAPITAL:
-        place -= 1
-    return begin <= place < comma - 1 and tokens.words[place].lower() in PLACE_PREPOSITIONS
-
-
-def _following_votes(after: list[str]) -> list[tuple[str, float]]:
-    votes: list[tuple[str, float]] = []
-    if not after:
-        return votes
-    head = after[0]
-    if head in PERSON_VERBS or (head in ("was", "is", "has", "had", "also") and len(after) > 1 and after[1] in PERSON_VERBS):
-        votes.append((PERSON, 1.5))
-    if head == "(" and len(after) > 1 and (after[1] in ("born", "née", "b") or (after[1].isdigit() and len(after) > 2)):
-        votes.append((PERSON, 2.0 if after[1] in ("born", "née") else 0.5))
-    if head == "," and len(after) > 1 and after[1] in ("who", "whose"):
-        votes.append((PERSON, 2.0))
-    if head in ("'s", "’s") and len(after) > 1 and after[1] in ROLE_NOUNS:
-        votes.append((PERSON, 1.0))
     votes.extend(_predicate_votes(after))
     return votes
 
 
 def _predicate_votes(after: list[str]) -> list[tuple[str, float]]:
     """Read "X is a …" and "X, a …"."""
-    if after[0] not in ("is", "was", ",", "are", "were") or len(after) < 3 or after[1] not in ("a", "an", "the"):
+    if len(after) < 3 or after[0] not in ("is", "was", ",", "are", "were") or after[1] not in ("a", "an", "the"):
         return []
-    for word in after[2:]:
-        if word in ROLE_NOUNS:
-            return [(PERSON, 2.0)]
-        if word in WORK_CUES or word in WORK_HEADS:
-            return [(WORK, 2.0)]
-        if word in PLACE_HEADS:
-            return [(PLACE, 2.0)]
-        if word in ORGANISATION_HEADS:
-            return [(ORGANISATION, 2.0)]
-    return []
-
-
-def decide(words: list[str], votes: Votes) -> str:
-    """Return the type with most votes of the rules alone, without scores of words; see `ballots.types_of` for documents.
-
-    For short texts such as questions, in which nearly every name is new. Without votes, two or three plain capitalised words
-    count as a person's name.
-    """
-    own = type_from_words(words)
-    if own is not None:
-        votes = {**votes, own[0]: votes.get(own[0], 0.0) + own[1]}
-    if normalise_name(" ".join(words)) in REGIONS:
-        return PLACE
-    if len(words) == 1 and is_adjectival(words[0]):
-        return GROUP
-    if 2 <= len(words) <= 3 and own is None and all(may_be_personal(word) for word in words):
-        votes = {**votes, PERSON: votes.get(PERSON, 0.0) + 0.9}
-    if not votes:
-        return OTHER
-    best = max(sorted(votes), key=lambda name: votes[name])
-    return best if votes[best] >= 0.6 else OTHER
+    return [(type_, 2.0) for word in after[2:] for heads, type_ in _PREDICATES if word in heads][:1]
 
 
 def may_be_personal(word: str) -> bool:

@@ -7,9 +7,7 @@ from agentic_rag_backend.knowledge.extraction.geography import ADJECTIVES
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     CONNECTORS,
-    DIVISIONS,
     EVENT_HEADS,
-    FIRST_PERSON_VERBS,
     FUNCTION_WORDS,
     INNER_TITLES,
     NAME_PARTICLES,
@@ -49,38 +47,38 @@ class Extension:
         self._shapes = tokens.shapes
         self._end = end
 
-    def end_of(self, first: int) -> int:
-        last = first + 1
-        limit = min(self._end, first + MAX_NAME_WORDS)
-        while last < limit:
-            step = self._step(first, last, limit)
+    def end_of(self, start: int) -> int:
+        stop = start + 1
+        limit = min(self._end, start + MAX_NAME_WORDS)
+        while stop < limit:
+            step = self._next_step(start, stop, limit)
             if step == 0:
                 break
-            last += step
-        return last
+            stop += step
+        return stop
 
-    def _step(self, first: int, last: int, limit: int) -> int:
+    def _next_step(self, start: int, stop: int, limit: int) -> int:
         """Return how many tokens the name grows by at ``last``; 0 ends it."""
-        word, shape = self._words[last], self._shapes[last]
+        word, shape = self._words[stop], self._shapes[stop]
         if shape in NAME_SHAPES:
-            return int(self._continues(first, last))
+            return int(self._name_continues(start, stop))
         if shape == Shape.NUMBER:
             return int(len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word))
-        if word == "." and self._takes_full_stop(last):
+        if word == "." and self._takes_full_stop(stop):
             return 1
-        following = last + 1
+        following = stop + 1
         if following >= limit:
             return 0
         if word == "," and self._words[following].lower() in COMPANY_SUFFIXES:
             return 2
-        if word == '"' and self._is_nickname(last):
+        if word == '"' and self._is_nickname(stop):
             return 3
-        if word == "-" and is_adjectival(self._words[last - 1]) and is_adjectival(self._words[following]):
+        if word == "-" and is_adjectival(self._words[stop - 1]) and is_adjectival(self._words[following]):
             return 0
         if word in ("&", "-", "–", "+"):
             return 2 * int(self._shapes[following] in NAME_SHAPES or (self._shapes[following] == Shape.NUMBER and word == "-"))
         if shape == Shape.LOWER:
-            return self._connector_step(first, last, limit)
+            return self._connector_step(start, stop, limit)
         if word.lower() in ("'s", "’s"):
             return 2 * int(self._shapes[following] in NAME_SHAPES and self._head_follows(following))
         return 0
@@ -91,16 +89,14 @@ class Extension:
             return False
         return self._shapes[quote + 1] == Shape.CAPITAL and self._shapes[quote + 3] == Shape.CAPITAL
 
-    def _continues(self, first: int, last: int) -> bool:
+    def _name_continues(self, start: int, stop: int) -> bool:
         """Return whether the capitalised word at ``last`` continues the name before it."""
-        lower = self._words[last].lower()
-        if self._opens_title(last, lower):
+        lower = self._words[stop].lower()
+        if self._opens_title(stop, lower):
             return False
-        if lower in FUNCTION_WORDS and self._words[last - 1].endswith("."):
+        if lower in FUNCTION_WORDS and self._words[stop - 1].endswith("."):
             return False
-        if lower == "i":
-            return last + 1 >= self._end or self._words[last + 1].lower() not in FIRST_PERSON_VERBS
-        return lower not in SKIPPED and date_end(self._tokens, last, self._end) == last
+        return lower == "i" or (lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop)
 
     def _opens_title(self, index: int, lower: str) -> bool:
         """Return whether a title before a person's name starts at ``index``: "Afghan | Prime Minister Keller"."""
@@ -110,75 +106,73 @@ class Extension:
             return False
         return self._shapes[index + 1] == Shape.CAPITAL or self._words[index + 1] == "."
 
-    def _takes_full_stop(self, last: int) -> bool:
+    def _takes_full_stop(self, stop: int) -> bool:
         """Return whether a full stop after an initial or an abbreviated title belongs to the name: only if the name continues."""
-        before = self._words[last - 1]
-        if last + 1 >= self._end or self._shapes[last + 1] not in NAME_SHAPES:
+        before = self._words[stop - 1]
+        if stop + 1 >= self._end or self._shapes[stop + 1] not in NAME_SHAPES:
             return False
-        return self._shapes[last - 1] == Shape.INITIAL or before.lower() in _ABBREVIATED
+        return self._shapes[stop - 1] == Shape.INITIAL or before.lower() in _ABBREVIATED
 
     def _head_follows(self, index: int) -> bool:
-        for place in range(index, min(index + 4, self._end)):
-            if self._shapes[place] not in NAME_SHAPES:
+        for position in range(index, min(index + 4, self._end)):
+            if self._shapes[position] not in NAME_SHAPES:
                 return False
-            if self._words[place].lower() in _HEADS:
+            if self._words[position].lower() in _HEADS:
                 return True
         return False
 
-    def _connector_step(self, first: int, last: int, limit: int) -> int:
-        word = self._words[last]
-        if word in ("plc", "gmbh") and self._shapes[last - 1] in NAME_SHAPES:
+    def _connector_step(self, start: int, stop: int, limit: int) -> int:
+        word = self._words[stop]
+        if word in ("plc", "gmbh") and self._shapes[stop - 1] in NAME_SHAPES:
             return 1
         if word in ("of", "for", "in", "on", "to", "at"):
-            return self._preposition_step(first, last, limit)
+            return self._preposition_step(start, stop, limit)
         if word == "and":
-            return 2 * int(self._joins_with_and(first, last))
+            return 2 * int(self._joins_with_and(start, stop))
         if word in NAME_PARTICLES and word not in CONNECTORS:
-            following = last + 1
+            following = stop + 1
             if following < limit and self._words[following] in NAME_PARTICLES:
                 following += 1
             if following < limit and self._shapes[following] in NAME_SHAPES:
-                return following - last + 1
+                return following - stop + 1
         return 0
 
-    def _preposition_step(self, first: int, last: int, limit: int) -> int:
-        word = self._words[last]
-        following = last + 1
+    def _preposition_step(self, start: int, stop: int, limit: int) -> int:
+        word = self._words[stop]
+        following = stop + 1
         if self._words[following] == "the":
             following += 1
         if following >= limit or self._shapes[following] not in NAME_SHAPES:
             return 0
         if date_end(self._tokens, following, self._end) > following:
             return 0
-        before = self._words[last - 1].lower()
+        before = self._words[stop - 1].lower()
         if word == "of":
             joins = before not in STRIPPED_TITLES and (
-                last - first == 1 or self._heads_of(before, self._words[last + 1] == "the")
+                stop - start == 1 or self._heads_of(before, self._words[stop + 1] == "the")
             )
         elif word in ("for", "on"):
             joins = before in ORGANISATION_HEADS or before in EVENT_HEADS
         else:
             joins = False
-        return following - last + 1 if joins else 0
+        return following - stop + 1 if joins else 0
 
     @staticmethod
     def _heads_of(before: str, article: bool) -> bool:
         """Return whether a name of several words continues with "of" after the word ``before``."""
-        if before in DIVISIONS:
-            return False
         return not article or before in _HEADS or before.endswith(_ABSTRACT_ENDINGS)
 
-    def _joins_with_and(self, first: int, last: int) -> bool:
-        following = last + 1
+    def _joins_with_and(self, start: int, stop: int) -> bool:
+        following = stop + 1
         if self._shapes[following] not in NAME_SHAPES:
             return False
-        if any(word.lower() in OF_HEADS_WITH_AND for word in self._words[first:last]) and any(
-            word in ("of", "for") for word in self._words[first:last]
+        if any(word.lower() in OF_HEADS_WITH_AND for word in self._words[start:stop]) and any(
+            word in ("of", "for") for word in self._words[start:stop]
         ):
             return True
-        if self._words[last - 1].lower() in _HEADS and self._words[following].lower() in _HEADS:
+        if self._words[stop - 1].lower() in _HEADS and self._words[following].lower() in _HEADS:
             return True
-        place = following + 1
-        while place < self._end and self._shapes[place] in NAME_SHAPES and place - following < 4:
-            place += 1
-        return last - first == 1 and place - following >= 2 and self._words[place - 1].lower() in ORGANISATION_HEADS
+        position = following + 1
+        while position < self._end and self._shapes[position] in NAME_SHAPES and position - following < 4:
+            position += 1
+        return stop - start == 1 and position - following >= 2 and self._words[position - 1].lower() in ORGANISATION_HEADS

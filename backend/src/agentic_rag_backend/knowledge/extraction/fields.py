@@ -16,20 +16,20 @@ MAX_NAME_CHARACTERS = 160
 
 def with_fields(extractions: Sequence[Extraction], metadata: Mapping[str, Any], ontology: Ontology | None) -> list[Extraction]:
     """Return the extractions of a document, each with the entities that the ontology's fields name in the metadata."""
-    named = entities_of(metadata, ontology)
-    if not named:
+    entities = entities_of(metadata, ontology)
+    if not entities:
         return list(extractions)
-    return [replace(each, mentions=(*each.mentions, *named)) for each in extractions]
+    return [replace(extraction, mentions=(*extraction.mentions, *entities)) for extraction in extractions]
 
 
 def entities_of(metadata: Mapping[str, Any], ontology: Ontology | None) -> tuple[EntityMention, ...]:
     """Return the entities that the metadata names, at most `MAX_NAMED`. Values that are no names are skipped."""
-    found: dict[tuple[str, str], EntityMention] = {}
+    mentions: dict[tuple[str, str], EntityMention] = {}
     for field in ontology.entity_fields if ontology is not None else ():
         value = metadata.get(field.name)
-        for each in value if isinstance(value, list | tuple) else (value,):
-            name = " ".join(each.split()) if isinstance(each, str) else ""
+        for item in value if isinstance(value, list | tuple) else (value,):
+            name = " ".join(item.split()) if isinstance(item, str) else ""
             key = (normalise_name(name), field.type)
-            if key[0] and len(name) <= MAX_NAME_CHARACTERS and len(found) < MAX_NAMED:
-                found.setdefault(key, EntityMention(name=name, type=field.type, start_char=0, end_char=0, about=True))
-    return tuple(found.values())
+            if key[0] and len(name) <= MAX_NAME_CHARACTERS and len(mentions) < MAX_NAMED:
+                mentions.setdefault(key, EntityMention(name=name, type=field.type, start_char=0, end_char=0, about=True))
+    return tuple(mentions.values())

@@ -22,8 +22,8 @@ _WORDS = (Shape.LOWER, Shape.CAPITAL, Shape.UPPER)
 
 def foreign_language(passages: Iterable[Tokens]) -> str | None:
     """Return the language of passages if it is known and not English."""
-    found = language_of_words(_first_words(passages))
-    return None if found == ENGLISH else found
+    language = language_of_words(_first_words(passages))
+    return None if language == ENGLISH else language
 
 
 def _first_words(passages: Iterable[Tokens]) -> Iterator[str]:
@@ -48,44 +48,44 @@ class ForeignNames:
 
     def learn(self, tokens: Tokens, spans: Sequence[Span]) -> None:
         """Record the words of longer names, which are names alone, too."""
-        for span in self._trimmed(tokens, spans):
+        for span in self._trim_spans(tokens, spans):
             if span.kind == "name" and span.last - span.first > 1:
                 self._parts.update(tokens.words[span.first : span.last])
 
-    def corrected(self, tokens: Tokens, spans: Sequence[Span]) -> list[Span]:
+    def correct_spans(self, tokens: Tokens, spans: Sequence[Span]) -> list[Span]:
         """Return the names without function words, and without single words that only their place gives a capital."""
         opening = {begin for begin, _ in tokens.sentences}
-        return [span for span in self._trimmed(tokens, spans) if span.kind != "name" or self._is_name(tokens, span, opening)]
+        return [span for span in self._trim_spans(tokens, spans) if span.kind != "name" or self._is_name(tokens, span, opening)]
 
-    def _trimmed(self, tokens: Tokens, spans: Sequence[Span]) -> Iterator[Span]:
+    def _trim_spans(self, tokens: Tokens, spans: Sequence[Span]) -> Iterator[Span]:
         """Yield the parts of names between the function words that do not belong to them."""
         opening = {begin for begin, _ in tokens.sentences}
         for span in spans:
             if span.kind != "name":
                 yield span
                 continue
-            for first, last in self._parts_of(tokens, span) if self._nouns else [(span.first, span.last)]:
-                while first < last and self._is_function_word(tokens, first, opening):
-                    first += 1
-                while first < last and self._is_function_word(tokens, last - 1, opening):
-                    last -= 1
-                if first < last:
-                    yield Span(first, last)
+            for start, stop in self._parts_of(tokens, span) if self._nouns else [(span.first, span.last)]:
+                while start < stop and self._is_function_word(tokens, start, opening):
+                    start += 1
+                while start < stop and self._is_function_word(tokens, stop - 1, opening):
+                    stop -= 1
+                if start < stop:
+                    yield Span(start, stop)
 
     def _parts_of(self, tokens: Tokens, span: Span) -> Iterator[tuple[int, int]]:
         """Yield the parts of a German name between articles: "Angaben der Deutschen Bahn" are two nouns' names."""
-        first = span.first
+        start = span.first
         for index in range(span.first, span.last):
             word = tokens.words[index]
             if tokens.shapes[index] == Shape.LOWER and word in self._stop_words and word not in _INSIDE_NAMES:
-                yield first, index
-                first = index + 1
-        yield first, span.last
+                yield start, index
+                start = index + 1
+        yield start, span.last
 
     def _is_function_word(self, tokens: Tokens, index: int, opening: set[int]) -> bool:
         """Return whether a word is no part of a name. In a sentence, an article with a capital is: "le journal Le Monde"."""
-        written = tokens.shapes[index] == Shape.LOWER or (tokens.shapes[index] == Shape.CAPITAL and index in opening)
-        return written and tokens.words[index].lower() in self._stop_words
+        lower_case = tokens.shapes[index] == Shape.LOWER or (tokens.shapes[index] == Shape.CAPITAL and index in opening)
+        return lower_case and tokens.words[index].lower() in self._stop_words
 
     def _is_name(self, tokens: Tokens, span: Span, opening: set[int]) -> bool:
         if span.last - span.first > 1 or tokens.shapes[span.first] != Shape.CAPITAL:

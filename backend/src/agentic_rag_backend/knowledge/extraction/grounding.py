@@ -57,17 +57,17 @@ class GroundedText:
 
         The case of an acronym that is also a common word counts: "IT" is not found in "it".
         """
-        wanted = normalise_name(name).split()
-        if not wanted or len(name) > MAX_NAME_CHARACTERS:
+        name_forms = normalise_name(name).split()
+        if not name_forms or len(name) > MAX_NAME_CHARACTERS:
             return []
-        found = [
-            (self._places[first][0], self._places[first + len(wanted) - 1][1])
-            for first in self._at.get(wanted[0], ())
-            if self._words[first : first + len(wanted)] == wanted
+        places = [
+            (self._places[position][0], self._places[position + len(name_forms) - 1][1])
+            for position in self._at.get(name_forms[0], ())
+            if self._words[position : position + len(name_forms)] == name_forms
         ]
-        if _only_function_words(wanted):
-            found = [(start, end) for start, end in found if self.text[start:end] == name]
-        return found or (_letters(self.text, name) if _WITHOUT_SPACES.search(name) else [])
+        if _only_function_words(name_forms):
+            places = [(start, end) for start, end in places if self.text[start:end] == name]
+        return places or (_find_letters(self.text, name) if _WITHOUT_SPACES.search(name) else [])
 
     def statement(self, sources: Sequence[Place], targets: Sequence[Place], relation: str) -> Statement | None:
         """Return the text that states a relation between two names, given their places. None if it would be too long.
@@ -75,21 +75,26 @@ class GroundedText:
         Of several sentences with both, the one with most words of ``relation``, then the first one. If no sentence contains
         both: the shortest run of sentences that does. A name without places is the subject of the whole passage.
         """
-        sentences = self._split()
+        sentences = self._read_sentences()
         source, target = _sentences_with(sentences, sources), _sentences_with(sentences, targets)
         if not source and not target:
             return None
-        both = sorted(source & target) if source and target else sorted(source or target)
-        if both:
+        common = sorted(source & target) if source and target else sorted(source or target)
+        if common:
             words = content_forms(relation.replace("_", " "))
-            best = min(both, key=lambda number: (-len(words & content_forms(sentences[number].text)), number))
-            return _statement(sentences, best, best, 1.0 if source and target else 0.8)
-        first, last = min(
-            ((min(one, other), max(one, other)) for one in source for other in target), key=lambda run: (run[1] - run[0], run)
+            best = min(common, key=lambda number: (-len(words & content_forms(sentences[number].text)), number))
+            return _join_sentences(sentences, best, best, 1.0 if source and target else 0.8)
+        begin, final = min(
+            (
+                (min(source_number, target_number), max(source_number, target_number))
+                for source_number in source
+                for target_number in target
+            ),
+            key=lambda run: (run[1] - run[0], run),
         )
-        return _statement(sentences, first, last, 0.7) if last - first < _MAX_SENTENCES else None
+        return _join_sentences(sentences, begin, final, 0.7) if final - begin < _MAX_SENTENCES else None
 
-    def _split(self) -> list[Sentence]:
+    def _read_sentences(self) -> list[Sentence]:
         if self._sentences is None:
             self._sentences = split_sentences(self.text)
         return self._sentences
@@ -110,27 +115,27 @@ def outermost(places: Mapping[str, Iterable[Place]]) -> dict[str, list[Place]]:
 
     A name that occurs only inside of others keeps its first place.
     """
-    spans = sorted({place for found in places.values() for place in found}, key=lambda place: (place[0], -place[1]))
+    spans = sorted({span for name_places in places.values() for span in name_places}, key=lambda span: (span[0], -span[1]))
     inner: set[Place] = set()
     reached = -1
     for start, end in spans:
         if end <= reached:
             inner.add((start, end))
         reached = max(reached, end)
-    kept = {}
-    for name, found in places.items():
-        listed = list(found)
-        kept[name] = [place for place in listed if place not in inner] or listed[:1]
-    return kept
+    outer = {}
+    for name, name_places in places.items():
+        name_spans = list(name_places)
+        outer[name] = [span for span in name_spans if span not in inner] or name_spans[:1]
+    return outer
 
 
 def _only_function_words(words: Iterable[str]) -> bool:
     return all(word in FUNCTION_WORDS for word in words)
 
 
-def _letters(text: str, name: str) -> list[Place]:
-    wanted = unicodedata.normalize("NFC", name).strip()
-    return [match.span() for match in re.finditer(re.escape(wanted), text)] if wanted else []
+def _find_letters(text: str, name: str) -> list[Place]:
+    pattern = unicodedata.normalize("NFC", name).strip()
+    return [match.span() for match in re.finditer(re.escape(pattern), text)] if pattern else []
 
 
 def _sentences_with(sentences: Sequence[Sentence], places: Sequence[Place]) -> set[int]:
@@ -141,6 +146,6 @@ def _sentences_with(sentences: Sequence[Sentence], places: Sequence[Place]) -> s
     }
 
 
-def _statement(sentences: Sequence[Sentence], first: int, last: int, sureness: float) -> Statement | None:
-    start, end = sentences[first].start, sentences[last].end
+def _join_sentences(sentences: Sequence[Sentence], begin: int, final: int, sureness: float) -> Statement | None:
+    start, end = sentences[begin].start, sentences[final].end
     return Statement(start, end, sureness) if end - start <= MAX_FACT_CHARACTERS else None

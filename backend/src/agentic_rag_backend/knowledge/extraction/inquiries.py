@@ -38,26 +38,26 @@ class ModelExtractionOptions:
 
 def inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inquiry:
     about = " – ".join(
-        dict.fromkeys(each for each in (title.strip(), *chunk.location.headings, chunk.location.header or "") if each)
+        dict.fromkeys(text for text in (title.strip(), *chunk.location.headings, chunk.location.header or "") if text)
     )
     return Inquiry(
         prompt=built_in(PROMPT),
         values={
             "about": fence("about", " ".join(about.split())),
             "passage": fence("passage", chunk.text),
-            "types": "; ".join([*map(_described, options.ontology.entity_types), OTHER]),
-            "relations": _relations(options.ontology),
+            "types": "; ".join([*map(_describe_type, options.ontology.entity_types), OTHER]),
+            "relations": _list_relations(options.ontology),
             "most_entities": str(options.max_entities),
             "most_relationships": str(options.max_relationships),
         },
-        schema=_schema(options),
+        schema=_reply_schema(options),
         max_tokens=options.reply_tokens,
         partial=True,
         accepts=lambda reply: all(isinstance(reply.get(name), list) for name in ("entities", "relationships")),
     )
 
 
-def _schema(options: ModelExtractionOptions) -> Schema:
+def _reply_schema(options: ModelExtractionOptions) -> Schema:
     type_ = one_of(tuple(dict.fromkeys((*options.ontology.type_names, OTHER))))
     texts = dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), TEXT)
     return object_of(
@@ -70,18 +70,18 @@ def _schema(options: ModelExtractionOptions) -> Schema:
     )
 
 
-def _relations(ontology: Ontology) -> str:
+def _list_relations(ontology: Ontology) -> str:
     """Return which relations the model may use."""
     if not ontology.relation_types:
         return _ANY_RELATION
-    return "one of: " + "; ".join(map(_described_relation, ontology.relation_types))
+    return "one of: " + "; ".join(map(_describe_relation, ontology.relation_types))
 
 
-def _described_relation(type_: RelationType) -> str:
+def _describe_relation(type_: RelationType) -> str:
     ends = [" or ".join(types) for types in (type_.sources, type_.targets)]
     led = "".join(f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end)
-    return f"{_described(type_)}{f' [{led.strip()}]' if led else ''}"
+    return f"{_describe_type(type_)}{f' [{led.strip()}]' if led else ''}"
 
 
-def _described(type_: EntityType | RelationType) -> str:
+def _describe_type(type_: EntityType | RelationType) -> str:
     return f"{type_.name} ({type_.description})" if type_.description else type_.name

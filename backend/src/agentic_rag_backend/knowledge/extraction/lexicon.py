@@ -156,14 +156,6 @@ WORK_CUES = word_set(
     ep mixtape record track sequel
     """
 )
-DIVISIONS = word_set(
-    """
-    district province county region territory prefecture parish borough municipality oblast raion krai river lake creek
-    mountains hills island islands village town valley coast station airport street road writers players
-    """
-)
-"""Place heads that end a name before "of": "Nookat District of Osh Province" are two."""
-
 COMPANY_SUFFIXES = word_set(
     """
     inc inc. ltd ltd. llc llc. llp plc corp corp. co co. gmbh ag kg bv nv spa srl sarl oyj pty pte jr jr. sr sr. l.p. n.v. s.a.
@@ -172,11 +164,6 @@ COMPANY_SUFFIXES = word_set(
 )
 UNDERTAKINGS = word_set("project operation programme program plan initiative mission task")
 GENERATIONS = word_set("jr jr. sr sr. i ii iii iv vi vii viii ix xi xii xiii xiv xv xvi")
-FIRST_PERSON_VERBS = word_set(
-    """
-    am was have had do did will would can could think know want see love like feel believe saw went said
-    """
-)
 ROLE_WORDS = STRIPPED_TITLES | word_set(
     """
     supreme leader prime vice chief executive officer deputy general assistant acting foreign first lady head state managing
@@ -235,12 +222,6 @@ IMPERSONAL = (
 PLACE_PREPOSITIONS = word_set(
     """
     in at from near into to towards toward around throughout across outside within via through
-    """
-)
-PERSON_VERBS = word_set(
-    """
-    born died married wrote said told met studied graduated attended taught grew moved retired sang starred acted portrayed
-    composed painted argued believed thought lived resigned joined became won played coached married divorced emigrated
     """
 )
 NAME_PARTICLES = word_set(

@@ -34,41 +34,41 @@ class DocumentMemory:
         self._in_document: dict[str, KnownEntity] = {}
         self._facts: list[KnownFact] = []
 
-    async def named(self, names: Sequence[str]) -> list[KnownEntity]:
+    async def find_entities(self, names: Sequence[str]) -> list[KnownEntity]:
         """Return the entities with one of these names, under the name as it was asked for."""
         keys = {normalise_name(name): name for name in names}
         await self._look_up([key for key in keys if key and key not in self._in_graph])
         return [
-            KnownEntity(each.id, name, each.type)
+            KnownEntity(entity.id, name, entity.type)
             for key, name in keys.items()
-            for each in self._in_graph.get(key) or ([self._in_document[key]] if key in self._in_document else [])
+            for entity in self._in_graph.get(key) or ([self._in_document[key]] if key in self._in_document else [])
         ]
 
     async def facts_at(self, entity_ids: Sequence[str]) -> list[KnownFact]:
         """Return facts that begin or end at one of these entities."""
-        wanted = set(entity_ids)
-        found = [each for each in self._facts if wanted & {each.source_id, each.target_id}]
-        stored = sorted({each.id for known in self._in_graph.values() for each in known} & wanted)
-        return found + (await self._visible(stored) if stored else [])
+        ids = set(entity_ids)
+        facts = [fact for fact in self._facts if ids & {fact.source_id, fact.target_id}]
+        stored = sorted({fact.id for entities in self._in_graph.values() for fact in entities} & ids)
+        return facts + (await self._read_visible(stored) if stored else [])
 
     def remember(self, extraction: Extraction) -> None:
         """Add the knowledge of a passage, for the passages after it."""
         for mention in extraction.mentions:
-            self._entity(mention.name, mention.type)
-        for number, each in enumerate(extraction.relationships):
+            self._entity_id(mention.name, mention.type)
+        for number, relationship in enumerate(extraction.relationships):
             self._facts.append(
                 KnownFact(
                     id=stable_id("episode-fact", extraction.chunk_id, number),
-                    source_id=self._entity(each.source, each.source_type),
-                    target_id=self._entity(each.target, each.target_type),
-                    relation=each.relation,
-                    fact=each.fact,
-                    valid_at=None if each.valid_at is None else datetime.fromisoformat(each.valid_at),
-                    invalid_at=None if each.invalid_at is None else datetime.fromisoformat(each.invalid_at),
+                    source_id=self._entity_id(relationship.source, relationship.source_type),
+                    target_id=self._entity_id(relationship.target, relationship.target_type),
+                    relation=relationship.relation,
+                    fact=relationship.fact,
+                    valid_at=None if relationship.valid_at is None else datetime.fromisoformat(relationship.valid_at),
+                    invalid_at=None if relationship.invalid_at is None else datetime.fromisoformat(relationship.invalid_at),
                 )
             )
 
-    def _entity(self, name: str, type_: str) -> str:
+    def _entity_id(self, name: str, type_: str) -> str:
         key = normalise_name(name)
         if stored := self._in_graph.get(key):
             return stored[0].id
@@ -76,33 +76,35 @@ class DocumentMemory:
 
     async def _look_up(self, keys: Sequence[str]) -> None:
         if keys:
-            found = await self._graph.find_entities(self._origin.tenant, keys)
+            matches = await self._graph.find_entities(self._origin.tenant, keys)
             for key in keys:
-                self._in_graph[key] = [KnownEntity(each.id, each.name, each.type) for each in found.get(key, ())[:_NAMESAKES]]
+                self._in_graph[key] = [
+                    KnownEntity(entity.id, entity.name, entity.type) for entity in matches.get(key, ())[:_NAMESAKES]
+                ]
 
-    async def _visible(self, entity_ids: Sequence[str]) -> list[KnownFact]:
+    async def _read_visible(self, entity_ids: Sequence[str]) -> list[KnownFact]:
         tenant = self._origin.tenant
         at = await self._graph.edges_at(tenant, entity_ids, limit=_FACTS_PER_ENTITY)
-        edges = {edge.id: edge for found in at.values() for edge in found}
+        edges = {edge.id: edge for sentences in at.values() for edge in sentences}
         if not edges:
             return []
-        stated = await self._graph.fact_sentences(tenant, list(edges))
-        others = [each for each in stated if each.support.document_id != self._origin.document_id]
-        passages = await self._documents.hydrate(tenant, sorted({each.support.chunk_id for each in others}))
+        all_sentences = await self._graph.fact_sentences(tenant, list(edges))
+        foreign_facts = [sentence for sentence in all_sentences if sentence.support.document_id != self._origin.document_id]
+        passages = await self._documents.hydrate(tenant, sorted({sentence.support.chunk_id for sentence in foreign_facts}))
         visible: dict[str, list[StatedFact]] = {}
-        for each in others:
-            if states_now(passages, each.support):
-                visible.setdefault(each.relationship_id, []).append(each)
-        return [_known(edges[id], found) for id, found in visible.items()]
+        for sentence in foreign_facts:
+            if states_now(passages, sentence.support):
+                visible.setdefault(sentence.relationship_id, []).append(sentence)
+        return [_known_fact(edges[id], sentences) for id, sentences in visible.items()]
 
 
-def _known(edge: GraphEdge, stated: Sequence[StatedFact]) -> KnownFact:
+def _known_fact(edge: GraphEdge, sentences: Sequence[StatedFact]) -> KnownFact:
     return KnownFact(
         id=edge.id,
         source_id=edge.source_id,
         target_id=edge.target_id,
         relation=edge.relation,
-        fact=stated[0].fact,
-        valid_at=min((each.valid_at for each in stated if each.valid_at is not None), default=None),
-        invalid_at=end_of([(each.valid_at, each.invalid_at) for each in stated]),
+        fact=sentences[0].fact,
+        valid_at=min((sentence.valid_at for sentence in sentences if sentence.valid_at is not None), default=None),
+        invalid_at=end_of([(sentence.valid_at, sentence.invalid_at) for sentence in sentences]),
     )

@@ -24,24 +24,24 @@ def describe_names(
     Args:
         full: returns the key of the full form of a key, such as "rowan teller" for "teller".
     """
-    found: dict[str, tuple[str, Description]] = {}
+    descriptions: dict[str, tuple[str, Description]] = {}
 
-    def add(key: str, text: str, said: Description) -> None:
-        spelling, before = found.get(full(key), (text, Description()))
-        found[full(key)] = (max(spelling, text, key=len), before | said)
+    def add(key: str, text: str, description: Description) -> None:
+        spelling, before = descriptions.get(full(key), (text, Description()))
+        descriptions[full(key)] = (max(spelling, text, key=len), before | description)
 
-    read = list(sentences)
-    for begin, end, names in read:
+    named_sentences = list(sentences)
+    for begin, end, names in named_sentences:
         text = tokens.text[tokens.starts[begin] : tokens.ends[end - 1]]
         if names and may_describe(parsed := words(text)):
-            for _, key, name in {each[1]: each for each in names}.values():
+            for _, key, name in {name[1]: name for name in names}.values():
                 add(key, name, describe(name_forms(name), text, parsed))
-    for (begin, _, names), (following, _, _) in pairwise(read):
+    for (begin, _, names), (following, _, _) in pairwise(named_sentences):
         gender = gender_of(tokens.words[following])
         # "Dr Teller is a reader. She was born inland.": the pronoun takes up the only name that begins the sentence before.
         if gender and names and names[0][0] - begin <= _SUBJECT_WITHIN and all(key == names[0][1] for _, key, _ in names[1:]):
             add(names[0][1], names[0][2], Description(gender=gender))
-    return found
+    return descriptions
 
 
 def name_forms(name: str) -> tuple[str, ...]:

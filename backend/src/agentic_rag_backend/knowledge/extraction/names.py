@@ -101,40 +101,40 @@ class _Sentence:
 
     def _span_at(self, index: int) -> Span | None:
         word, shape = self._words[index], self._shapes[index]
-        last = code_end(self._tokens, index, self._end)
-        if last > index:
-            return Span(index, last, "code")
+        stop = code_end(self._tokens, index, self._end)
+        if stop > index:
+            return Span(index, stop, "code")
         if shape == Shape.LOWER:
             return None
         if shape == Shape.PUNCTUATION:
-            last = self._quoted_end(index) if word in _OPENING else index
-            return Span(index + 1, last, "quoted") if last > index + 1 else None
+            stop = self._quoted_end(index) if word in _OPENING else index
+            return Span(index + 1, stop, "quoted") if stop > index + 1 else None
         if shape == Shape.NUMBER:
             name_end = self._numbered_name_end(index)
             if name_end:
                 return Span(index, name_end)
-        last = date_end(self._tokens, index, self._end)
-        if last > index:
-            return Span(index, last, "date")
+        stop = date_end(self._tokens, index, self._end)
+        if stop > index:
+            return Span(index, stop, "date")
         return self._name_at(index) if shape in NAME_SHAPES else None
 
     def _name_at(self, index: int) -> Span | None:
-        first = self._name_start(index)
-        if first is None:
+        start = self._name_start(index)
+        if start is None:
             return None
-        last = self._extension.end_of(first)
-        while first < last and self._strips_title(first, last):
-            first += 1
-        if first >= last or (last == first + 1 and not self._stands_alone(first)):
+        stop = self._extension.end_of(start)
+        while start < stop and self._strips_title(start, stop):
+            start += 1
+        if start >= stop or (stop == start + 1 and not self._stands_alone(start)):
             return None
-        if all(word.lower() in ROLE_WORDS for word in self._words[first:last]) or self._is_label(first, last):
+        if all(word.lower() in ROLE_WORDS for word in self._words[start:stop]) or self._is_label(start, stop):
             return None
-        return Span(first, last)
+        return Span(start, stop)
 
-    def _is_label(self, first: int, last: int) -> bool:
+    def _is_label(self, start: int, stop: int) -> bool:
         """Return whether the words label a column, a field or a figure: "Phone", "Figure 3", "Table of Contents"."""
-        return self._words[first].lower() in LABELS and all(
-            word.lower() in LABELS or word in ("of", "and") or not word[0].isalpha() for word in self._words[first:last]
+        return self._words[start].lower() in LABELS and all(
+            word.lower() in LABELS or word in ("of", "and") or not word[0].isalpha() for word in self._words[start:stop]
         )
 
     def _is_shouting(self) -> bool:
@@ -151,7 +151,7 @@ class _Sentence:
     def _name_start(self, index: int) -> int | None:
         word = self._words[index]
         lower = word.lower()
-        if lower.removesuffix("s") in WEEKDAYS and not self._name_follows(index):
+        if lower.removesuffix("s") in WEEKDAYS:
             return None
         if lower in SKIPPED or (self._shouting and self._shapes[index] == Shape.UPPER):
             return None
@@ -163,14 +163,6 @@ class _Sentence:
             return None
         return index
 
-    def _name_follows(self, index: int) -> bool:
-        """Return whether a capitalised word other than a month follows, as in "Sunday Times" and unlike "Sunday 3 May"."""
-        following = index + 1
-        if following >= self._end or self._shapes[following] not in NAME_SHAPES:
-            return False
-        word = self._words[following].lower()
-        return word not in MONTHS and word not in FUNCTION_WORDS and word.removesuffix("s") not in WEEKDAYS
-
     def _initial_is_name(self, index: int) -> bool:
         """Decide whether a capitalised word that opens a sentence belongs to a name."""
         word = self._words[index]
@@ -180,8 +172,6 @@ class _Sentence:
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
             return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
-        if self._of_a_name(index) and not lower.endswith("s"):
-            return True
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
@@ -199,24 +189,17 @@ class _Sentence:
             return following in _AFTER_PARTICIPLE
         return lower.endswith("s") and following in _PLURAL_VERBS
 
-    def _of_a_name(self, index: int) -> bool:
-        """Return whether "of" and a capitalised word follow: "Transfiguration of Vincent"."""
-        following = index + 2
-        if following >= self._end or self._words[index + 1] != "of":
-            return False
-        return self._shapes[following] in NAME_SHAPES
-
     def _is_plain(self, word: str) -> bool:
         return word not in self._vocabulary.capitalised and self._vocabulary.is_common(word)
 
-    def _strips_title(self, first: int, last: int) -> bool:
-        word = self._words[first].lower().rstrip(".")
+    def _strips_title(self, start: int, stop: int) -> bool:
+        word = self._words[start].lower().rstrip(".")
         if word in RANK_OPENERS:
-            return first + 1 < last and self._words[first + 1].lower() in STRIPPED_TITLES
+            return start + 1 < stop and self._words[start + 1].lower() in STRIPPED_TITLES
         if not word:
             return True
         return word in STRIPPED_TITLES and (
-            last == first + 1 or self._shapes[first + 1] in NAME_SHAPES or self._words[first + 1] == "."
+            stop == start + 1 or self._shapes[start + 1] in NAME_SHAPES or self._words[start + 1] == "."
         )
 
     def _stands_alone(self, index: int) -> bool:
@@ -231,35 +214,35 @@ class _Sentence:
     def _quoted_end(self, index: int) -> int:
         """Return the token after a quoted title that starts after ``index``, or ``index`` if the quotation is no title."""
         closing = _OPENING[self._words[index]]
-        first = index + 1
-        limit = min(self._end, first + MAX_NAME_WORDS)
-        last = first
-        while last < limit and self._words[last] != closing:
-            last += 1
+        start = index + 1
+        limit = min(self._end, start + MAX_NAME_WORDS)
+        stop = start
+        while stop < limit and self._words[stop] != closing:
+            stop += 1
         if _gap_follows(self._tokens, index) and self._words[index] in _EMPHASIS:
             return index
-        if last >= limit or last == first or self._shapes[first] not in (*NAME_SHAPES, Shape.NUMBER):
+        if stop >= limit or stop == start or self._shapes[start] not in (*NAME_SHAPES, Shape.NUMBER):
             return index
-        if self._words[index] in _EMPHASIS and self._words[last - 1] in ".:":
+        if self._words[index] in _EMPHASIS and self._words[stop - 1] in ".:":
             # A run-in heading: "**Seabed.** A survey …".
             return index
-        inside = range(first, last)
+        inside = range(start, stop)
         content = [
-            place
-            for place in inside
-            if self._words[place].lower() not in FUNCTION_WORDS and self._shapes[place] != Shape.PUNCTUATION
+            position
+            for position in inside
+            if self._words[position].lower() not in FUNCTION_WORDS and self._shapes[position] != Shape.PUNCTUATION
         ]
-        capitals = sum(self._shapes[place] != Shape.LOWER for place in content)
+        capitals = sum(self._shapes[position] != Shape.LOWER for position in content)
         lenient = (
             len(inside) <= _SHORT_QUOTATION
-            and self._words[last - 1] not in ",.;!?"
-            and self._words[first].lower() not in FUNCTION_WORDS
+            and self._words[stop - 1] not in ",.;!?"
+            and self._words[start].lower() not in FUNCTION_WORDS
         )
         if not content or (capitals < 0.5 * len(content) and not lenient):
             return index
-        while last > first and self._words[last - 1] in ",.;":
-            last -= 1
-        return last if last > first else index
+        while stop > start and self._words[stop - 1] in ",.;":
+            stop -= 1
+        return stop if stop > start else index
 
     def _numbered_name_end(self, index: int) -> int:
         """Return the end of a name that opens with a number ("2018 FIFA World Cup", "20th Century Fox"), or 0."""
@@ -271,13 +254,13 @@ class _Sentence:
             or date_end(self._tokens, following, self._end) > following
         ):
             return 0
-        last = self._extension.end_of(following)
+        stop = self._extension.end_of(following)
         if word[-2:] in ("st", "nd", "rd", "th"):
-            return last
-        ends_in_event = self._words[last - 1].lower() in EVENT_HEADS or any(
-            item.lower() in EVENT_HEADS for item in self._words[following:last]
+            return stop
+        ends_in_event = self._words[stop - 1].lower() in EVENT_HEADS or any(
+            item.lower() in EVENT_HEADS for item in self._words[following:stop]
         )
-        return last if len(word) >= 4 and ends_in_event else 0
+        return stop if len(word) >= 4 and ends_in_event else 0
 
 
 _COMMON_ENDINGS = (

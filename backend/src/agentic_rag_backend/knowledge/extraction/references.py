@@ -62,17 +62,17 @@ def with_references(extractions: Sequence[Extraction], chunks: Sequence[Chunk], 
     source = " ".join(title.split())[:MAX_TITLE_CHARACTERS]
     if not normalise_name(source) or is_excerpt(source):
         return list(extractions)
-    found: list[Extraction] = []
-    inside, left = False, MAX_ENTRIES
+    results: list[Extraction] = []
+    inside, remaining = False, MAX_ENTRIES
     for extraction, chunk in zip(extractions, chunks, strict=True):
-        start, inside = _section(chunk, inside)
-        entries = [] if start is None else list(references(chunk.text, start))[:left]
-        left -= len(entries)
-        found.append(_cited(extraction, chunk.text, source, entries) if entries else extraction)
-    return found if left == MAX_ENTRIES else [_titled(each, normalise_name(source)) for each in found]
+        start, inside = _find_section(chunk, inside)
+        entries = [] if start is None else list(references(chunk.text, start))[:remaining]
+        remaining -= len(entries)
+        results.append(_add_citations(extraction, chunk.text, source, entries) if entries else extraction)
+    return results if remaining == MAX_ENTRIES else [_mark_title(extraction, normalise_name(source)) for extraction in results]
 
 
-def _section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
+def _find_section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
     """Return where the list of references begins in a chunk (None: nowhere), and whether it goes on in the next chunk.
 
     A heading decides. In a text without headings, a line of its own begins the list, which goes on to the end of the text.
@@ -81,8 +81,8 @@ def _section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
         return (0, False) if _is_heading(chunk.location.headings[-1]) else (None, False)
     if inside:
         return 0, True
-    begun = next((each.end() for each in _PLAIN_HEADING.finditer(chunk.text) if _is_heading(each[1])), None)
-    return begun, begun is not None
+    start = next((heading.end() for heading in _PLAIN_HEADING.finditer(chunk.text) if _is_heading(heading[1])), None)
+    return start, start is not None
 
 
 def _is_heading(text: str) -> bool:
@@ -91,19 +91,19 @@ def _is_heading(text: str) -> bool:
 
 def references(text: str, start: int = 0) -> Iterator[Reference]:
     """Yield the entries of a list of references, in order. Entries without a year or a title are left out."""
-    for begin, end in _entries(text, start):
+    for begin, end in _split_entries(text, start):
         entry = text[begin:end]
         if len(entry) > MAX_ENTRY_CHARACTERS or _YEAR.search(entry) is None:
             continue
-        place = _title(entry)
-        if place is not None:
-            yield Reference(begin, end, begin + place[0], begin + place[1])
+        span = _find_title(entry)
+        if span is not None:
+            yield Reference(begin, end, begin + span[0], begin + span[1])
 
 
-def _entries(text: str, start: int) -> Iterator[tuple[int, int]]:
+def _split_entries(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each entry: by numbers or list marks, else by blank lines, else by authors at a line's begin."""
     for pattern, content in ((_START, "end"), (_GAP, "end"), (_AUTHOR, "start")):
-        marks = [(each.start(), each.end() if content == "end" else each.start()) for each in pattern.finditer(text, start)]
+        marks = [(mark.start(), mark.end() if content == "end" else mark.start()) for mark in pattern.finditer(text, start)]
         if marks:
             break
     else:
@@ -114,20 +114,20 @@ def _entries(text: str, start: int) -> Iterator[tuple[int, int]]:
     for (_, begin), end in zip(marks, ends, strict=True):
         stripped = text[begin:end].strip()
         if stripped:
-            first = begin + text[begin:end].index(stripped)
-            yield first, first + len(stripped)
+            entry_start = begin + text[begin:end].index(stripped)
+            yield entry_start, entry_start + len(stripped)
 
 
-def _title(entry: str) -> tuple[int, int] | None:
+def _find_title(entry: str) -> tuple[int, int] | None:
     """Return the place of the title in an entry: in quotation marks, after a year in parentheses, or after the authors."""
     quoted = _QUOTED.search(entry)
     if quoted is not None:
-        return _trimmed(entry, quoted.start(1), quoted.end(1))
+        return _trim_title(entry, quoted.start(1), quoted.end(1))
     dated = _AFTER_YEAR.search(entry)
     if dated is not None:
-        return _trimmed(entry, dated.end(), _sentence_end(entry, dated.end()))
+        return _trim_title(entry, dated.end(), _sentence_end(entry, dated.end()))
     authors = _sentence_end(entry, 0)
-    return _trimmed(entry, authors, _sentence_end(entry, authors)) if authors < len(entry) else None
+    return _trim_title(entry, authors, _sentence_end(entry, authors)) if authors < len(entry) else None
 
 
 def _sentence_end(entry: str, start: int) -> int:
@@ -141,7 +141,7 @@ def _sentence_end(entry: str, start: int) -> int:
     return len(entry)
 
 
-def _trimmed(entry: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim_title(entry: str, start: int, end: int) -> tuple[int, int] | None:
     """Return a place without punctuation around it. None if its text is no title: too short, too long, or a list of people."""
     text = entry[start:end]
     inner = text.strip(" \t\n.,;:\"“”'")
@@ -150,20 +150,20 @@ def _trimmed(entry: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     if len(_INITIALS.findall(inner)) > 1 or sum(word.strip(",:;").isalpha() for word in words) < len(words) / 2:
         return None
-    first = start + text.index(inner)
-    return first, first + len(inner)
+    title_start = start + text.index(inner)
+    return title_start, title_start + len(inner)
 
 
-def _cited(extraction: Extraction, text: str, source: str, entries: Sequence[Reference]) -> Extraction:
+def _add_citations(extraction: Extraction, text: str, source: str, entries: Sequence[Reference]) -> Extraction:
     """Return an extraction with the cited works. Names that the rules found inside of a title are part of it."""
-    titles = [(each.title_start, each.title_end) for each in entries]
+    titles = [(entry.title_start, entry.title_end) for entry in entries]
     works: list[EntityMention] = []
     cited: list[ExtractedRelationship] = []
-    for each in entries:
-        name = " ".join(text[each.title_start : each.title_end].split())
+    for entry in entries:
+        name = " ".join(text[entry.title_start : entry.title_end].split())
         if normalise_name(name) == normalise_name(source):
             continue
-        works.append(EntityMention(name=name, type=WORK, start_char=each.title_start, end_char=each.title_end))
+        works.append(EntityMention(name=name, type=WORK, start_char=entry.title_start, end_char=entry.title_end))
         cited.append(
             ExtractedRelationship(
                 source=source,
@@ -171,25 +171,31 @@ def _cited(extraction: Extraction, text: str, source: str, entries: Sequence[Ref
                 target=name,
                 target_type=WORK,
                 relation=CITES,
-                fact=text[each.start : each.end],
-                fact_start=each.start,
-                fact_end=each.end,
+                fact=text[entry.start : entry.end],
+                fact_start=entry.start,
+                fact_end=entry.end,
             )
         )
     if not cited:
         return extraction
     about = EntityMention(name=source, type=WORK, start_char=0, end_char=0, about=True)
-    kept = [each for each in extraction.mentions if each.about or not _within(each, titles)]
-    named = {normalise_name(each.name) for each in kept}
-    related = [each for each in extraction.relationships if {normalise_name(each.source), normalise_name(each.target)} <= named]
-    return replace(extraction, mentions=(*kept, about, *works), relationships=(*related, *cited))
+    outside = [mention for mention in extraction.mentions if mention.about or not _is_within(mention, titles)]
+    names = {normalise_name(entry.name) for entry in outside}
+    related = [
+        relationship
+        for relationship in extraction.relationships
+        if {normalise_name(relationship.source), normalise_name(relationship.target)} <= names
+    ]
+    return replace(extraction, mentions=(*outside, about, *works), relationships=(*related, *cited))
 
 
-def _titled(extraction: Extraction, title: str) -> Extraction:
+def _mark_title(extraction: Extraction, title: str) -> Extraction:
     """Return an extraction in which the document's title is a work."""
-    mentions = (replace(each, type=WORK) if normalise_name(each.name) == title else each for each in extraction.mentions)
+    mentions = (
+        replace(mention, type=WORK) if normalise_name(mention.name) == title else mention for mention in extraction.mentions
+    )
     return replace(extraction, mentions=tuple(mentions))
 
 
-def _within(mention: EntityMention, titles: Sequence[tuple[int, int]]) -> bool:
+def _is_within(mention: EntityMention, titles: Sequence[tuple[int, int]]) -> bool:
     return any(start <= mention.start_char and mention.end_char <= end for start, end in titles)

@@ -140,10 +140,10 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
     for position in range(begin + 1, len(nodes)):
         source, neighbour, target = nodes[begin], nodes[position - 1], nodes[position]
         previous = _with_subject(tokens, source, neighbour, target, previous)
-        found: list[Pair | None] = [previous]
+        candidates: list[Pair | None] = [previous]
         if neighbour is not source and neighbour.type != DATE:
-            found.append(_attached(tokens, neighbour, target, across_comma=False))
-        for pair in found:
+            candidates.append(_relate_neighbours(tokens, neighbour, target, across_comma=False))
+        for pair in candidates:
             if pair is not None and pair.source.key != pair.target.key:
                 pairs.setdefault((pair.source.key, pair.target.key), pair)
     ranked = sorted(enumerate(pairs.values()), key=lambda item: (-item[1].confidence, item[0]))[:MAX_PER_SENTENCE]
@@ -152,19 +152,19 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
 
 def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, previous: Pair | None) -> Pair:
     """Read the relationship of the sentence's first name to ``target`` from the words just before ``target``."""
-    words = _between(tokens, neighbour, target)
+    words = _inner_words(tokens, neighbour, target)
     if previous is not None and words and len(words) <= 3 and _LIST_MARKS.issuperset(words):
         # In "founded Acme, Borealis and Cobalt" every item hangs on the verb before the first.
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
-    pattern = _pattern(words)
+    pattern = _find_phrase(words)
     if pattern is not None:
         relation, at = pattern
-        return Pair(source, target, f"{NEGATION}{relation}" if _is_denied(words[:at]) else relation, 1.0)
+        return Pair(source, target, f"{NEGATION}{relation}" if _has_denial(words[:at]) else relation, 1.0)
     if previous is not None and previous.target is neighbour and is_adjectival(neighbour.name) and _is_noun_phrase(words):
         # "published by the American company Prometheus": the relationship of the adjective belongs to the noun.
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
     if neighbour is source:
-        return _attached(tokens, source, target) or Pair(source, target, RELATED, 0.5)
+        return _relate_neighbours(tokens, source, target) or Pair(source, target, RELATED, 0.5)
     return Pair(source, target, RELATED, 0.5)
 
 
@@ -172,32 +172,32 @@ def _is_noun_phrase(words: list[str]) -> bool:
     return len(words) <= 3 and all(word.isalpha() and word not in FUNCTION_WORDS for word in words)
 
 
-def _attached(tokens: Tokens, source: Node, target: Node, *, across_comma: bool = True) -> Pair | None:
+def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_comma: bool = True) -> Pair | None:
     """Return the relationship of two neighbouring names that the few words between them express, if they do.
 
     Past a comma a verb mostly belongs to the sentence's subject: ``across_comma`` allows it.
     """
-    words = _between(tokens, source, target)
+    words = _inner_words(tokens, source, target)
     if source.type == target.type == PLACE and words in ([","], ["in"], ["of"], ["in", "the"]):
         return Pair(source, target, "located_in", 0.8)
-    kept = [word for word in words if word not in _DROPPED and word[0].isalnum()]
-    if not kept or len(kept) > _MAX_WORDS or not _STOPS.isdisjoint(words) or ("," in words and not across_comma):
+    content = [word for word in words if word not in _DROPPED and word[0].isalnum()]
+    if not content or len(content) > _MAX_WORDS or not _STOPS.isdisjoint(words) or ("," in words and not across_comma):
         return None
     if any(tokens.shapes[index] not in (Shape.LOWER, Shape.PUNCTUATION) for index in range(source.last, target.first)):
         return None
-    if kept[0] in ("not", "never") and len(kept) > 1:
-        kept = kept[1:]
-        return Pair(source, target, f"{NEGATION}{'_'.join(map(_slug, kept))}", 0.8)
-    return Pair(source, target, "_".join(_slug(word) for word in kept), 0.8)
+    if content[0] in ("not", "never") and len(content) > 1:
+        content = content[1:]
+        return Pair(source, target, f"{NEGATION}{'_'.join(map(_to_slug, content))}", 0.8)
+    return Pair(source, target, "_".join(_to_slug(word) for word in content), 0.8)
 
 
-def _between(tokens: Tokens, left: Node, right: Node) -> list[str]:
+def _inner_words(tokens: Tokens, node: Node, right: Node) -> list[str]:
     """Return the words between two names in lower case, without adverbs ("published monthly by")."""
-    words = (tokens.words[index].lower() for index in range(left.last, right.first))
+    words = (tokens.words[index].lower() for index in range(node.last, right.first))
     return [word for word in words if len(word) < 5 or not word.endswith("ly")]
 
 
-def _pattern(words: list[str]) -> tuple[str, int] | None:
+def _find_phrase(words: list[str]) -> tuple[str, int] | None:
     """Return the relation of the last known phrase among ``words``, the longer of two that end at one word, and its place."""
     for end in range(len(words), 0, -1):
         for length in range(min(_LONGEST_PATTERN, end), 0, -1):
@@ -207,13 +207,13 @@ def _pattern(words: list[str]) -> tuple[str, int] | None:
     return None
 
 
-def _is_denied(words: list[str]) -> bool:
+def _has_denial(words: list[str]) -> bool:
     """Return whether one of the last words before a phrase denies it: "was not founded by", "denied having founded"."""
-    near = words[-_DENIAL_REACH:]
-    if any(one == "not" and other in ("only", "just", "merely") for one, other in pairwise(near)):
+    last_words = words[-_DENIAL_REACH:]
+    if any(word == "not" and following in ("only", "just", "merely") for word, following in pairwise(last_words)):
         return False
-    return any(word in _DENIALS or word.endswith(("n't", "n’t")) for word in near)
+    return any(word in _DENIALS or word.endswith(("n't", "n’t")) for word in last_words)
 
 
-def _slug(word: str) -> str:
+def _to_slug(word: str) -> str:
     return "".join(character if character.isalnum() else "_" for character in word)[:40]

@@ -34,7 +34,7 @@ from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTE
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
 from agentic_rag_backend.knowledge.extraction.validity import Validity, validities
-from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, fitted
+from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, load_scores
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
@@ -76,12 +76,12 @@ class RuleExtractor:
     """Finds names and relationships by grammar, spelling and layout; pure, deterministic, linear in the text's length."""
 
     def __init__(self) -> None:
-        self._scores = fitted()
+        self._scores = load_scores()
 
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-6"
+        return "rules-7"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -110,12 +110,16 @@ class RuledDocument:
         language = foreign_language(passage.tokens for passage in self._passages)
         if language is not None:
             foreign = ForeignNames(language, vocabulary)
-            for passage, found in zip(self._passages, spans, strict=True):
-                foreign.learn(passage.tokens, found)
-            spans = [foreign.corrected(passage.tokens, found) for passage, found in zip(self._passages, spans, strict=True)]
-        for passage, found in zip(self._passages, spans, strict=True):
-            passage.topics = [one for one in passage.topics if one is self._title or not _is_plain_heading(one, vocabulary)]
-            _place_names(passage, found)
+            for passage, names in zip(self._passages, spans, strict=True):
+                foreign.learn(passage.tokens, names)
+            spans = [foreign.correct_spans(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
+        for passage, names in zip(self._passages, spans, strict=True):
+            passage.topics = [
+                topic_name
+                for topic_name in passage.topics
+                if topic_name is self._title or not _is_plain_heading(topic_name, vocabulary)
+            ]
+            _place_names(passage, names)
         self.ballots = self._collect_ballots()
         self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
@@ -125,25 +129,25 @@ class RuledDocument:
         self._display = {name.key: name.text for passage in self._passages for name in passage.names}
 
     def extractions(self) -> list[Extraction]:
-        return [self._extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
+        return [self._build_extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
 
     def _topics_of(self, chunk: Chunk) -> list[TopicName]:
-        found = [self._title] if self._title is not None else []
+        topics = [self._title] if self._title is not None else []
         for heading in chunk.location.headings:
-            one = topic(heading, from_title=False)
-            if one is not None and all(one.name != other.name for other in found):
-                found.append(one)
-        return found
+            heading_topic = topic(heading, from_title=False)
+            if heading_topic is not None and all(heading_topic.name != topic_name.name for topic_name in topics):
+                topics.append(heading_topic)
+        return topics
 
     def _collect_ballots(self) -> dict[str, Ballot]:
         """Return the ballot of every name, topics included. Names whose spelling decides (dates, code) have none."""
         ballots: dict[str, Ballot] = {}
         for passage in self._passages:
             tokens = passage.tokens
-            for one in passage.topics:
-                for form in one.forms:
+            for topic_name in passage.topics:
+                for form in topic_name.forms:
                     key = normalise_name(form)
-                    ballots.setdefault(key, Ballot(key, form.split())).vote(one.type, 4.0)
+                    ballots.setdefault(key, Ballot(key, form.split())).vote(topic_name.type, 4.0)
             for sentence, names in zip(tokens.sentences, passage.by_sentence, strict=True):
                 for name in names:
                     if name.span.kind in _SPELLED:
@@ -153,19 +157,19 @@ class RuledDocument:
                     ballot.add_use(tokens, name.span, sentence)
         return ballots
 
-    def listed(self) -> list[tuple[str, str]]:
+    def list_neighbours(self) -> list[tuple[str, str]]:
         """Return the pairs of names with nothing but a comma, "and" or "or" between them."""
         return [
-            (left.key, right.key)
+            (name.key, right.key)
             for passage in self._passages
             for names in passage.by_sentence
-            for left, right in pairwise(names)
-            if 0 < right.span.first - left.span.last <= _LONGEST_LIST_MARK
-            and _LIST_MARKS.issuperset(passage.tokens.words[left.span.last : right.span.first])
+            for name, right in pairwise(names)
+            if 0 < right.span.first - name.span.last <= _LONGEST_LIST_MARK
+            and _LIST_MARKS.issuperset(passage.tokens.words[name.span.last : right.span.first])
         ]
 
     def _decide_types(self) -> dict[str, str]:
-        types = types_of(self.ballots, self.listed(), self._scores)
+        types = types_of(self.ballots, self.list_neighbours(), self._scores)
         if self._title is not None:
             # The text uses the short form ("Halden" of "Halden, Norway"), so its type is more reliable.
             short = types[normalise_name(self._title.forms[-1])]
@@ -174,7 +178,7 @@ class RuledDocument:
         return {**types, **spelled}
 
     def _alias_pairs(self, passage: _Passage) -> list[Alias]:
-        found: list[Alias] = []
+        aliases: list[Alias] = []
         for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
             by_span = {name.span: name for name in names if name.span.kind not in _SPELLED}
             for canonical, alias in alias_pairs(passage.tokens, list(by_span), sentence):
@@ -183,16 +187,16 @@ class RuledDocument:
                     continue
                 type_ = self._types[long.key] if self._types[long.key] != OTHER else self._types[short.key]
                 self._types[long.key] = self._types[short.key] = type_
-                found.append(Alias(name=long.text, alias=short.text, type=type_))
-        return found
+                aliases.append(Alias(name=long.text, alias=short.text, type=type_))
+        return aliases
 
-    def _extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
-        mentions = self._about(passage)
+    def _build_extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
+        mentions = self._list_topics(passage)
         aliases = dict.fromkeys(pairs)
-        for one in passage.topics:
-            type_ = self._types[normalise_name(one.name)]
-            for form in one.aliases:
-                aliases[Alias(name=one.name, alias=form, type=type_)] = None
+        for topic_name in passage.topics:
+            type_ = self._types[normalise_name(topic_name.name)]
+            for form in topic_name.aliases:
+                aliases[Alias(name=topic_name.name, alias=form, type=type_)] = None
         for name in passage.names:
             mentions.append(EntityMention(name=name.text, type=self._types[name.key], start_char=name.start, end_char=name.end))
             if name.key in self._short:
@@ -201,40 +205,40 @@ class RuledDocument:
         return Extraction(
             chunk_id=passage.chunk.id,
             mentions=tuple(mentions),
-            relationships=tuple(self._relationships(passage)),
+            relationships=tuple(self._list_relationships(passage)),
             aliases=tuple(aliases),
-            descriptions=self._descriptions(passage),
+            descriptions=self._describe_bearers(passage),
         )
 
-    def _descriptions(self, passage: _Passage) -> tuple[NameDescription, ...]:
+    def _describe_bearers(self, passage: _Passage) -> tuple[NameDescription, ...]:
         """Return what the passage and its topics say about who or what has a name."""
         passing = (
-            (begin, end, [(name.span.first, name.key, name.text) for name in names if self._may_be_shared(name)])
+            (begin, end, [(name.span.first, name.key, name.text) for name in names if self._is_shareable(name)])
             for (begin, end), names in zip(passage.tokens.sentences, passage.by_sentence, strict=True)
         )
-        found = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
-        for one in passage.topics:
-            for form in one.forms:
-                key, said = normalise_name(form), describe_title(name_forms(form), one.name)
-                found[key] = (form, said | found[key][1] if key in found else said)
+        descriptions = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
+        for topic_name in passage.topics:
+            for form in topic_name.forms:
+                key, description = normalise_name(form), describe_title(name_forms(form), topic_name.name)
+                descriptions[key] = (form, description | descriptions[key][1] if key in descriptions else description)
         # Of places, institutions and works, the nouns around a name often belong to something else: "a suburb of New York".
-        sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in found}
-        fitting = ((name, said.of_sort(sorts[key])) for key, (name, said) in found.items())
-        return tuple(NameDescription(name=name, text=said.written) for name, said in fitting if said)
+        sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in descriptions}
+        fitting = ((name, description.of_sort(sorts[key])) for key, (name, description) in descriptions.items())
+        return tuple(NameDescription(name=name, text=description.written) for name, description in fitting if description)
 
-    def _may_be_shared(self, name: _Name) -> bool:
+    def _is_shareable(self, name: _Name) -> bool:
         """Return whether others may have this name: it has several words, or is short for one that has."""
         return name.span.kind not in _SPELLED and (" " in name.key or name.key in self._short)
 
-    def _about(self, passage: _Passage) -> list[EntityMention]:
+    def _list_topics(self, passage: _Passage) -> list[EntityMention]:
         return [
             EntityMention(name=form, type=self._types[normalise_name(form)], start_char=0, end_char=0, about=True)
-            for one in passage.topics
-            for form in one.forms
+            for topic_name in passage.topics
+            for form in topic_name.forms
         ]
 
-    def _relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
-        found: list[ExtractedRelationship] = []
+    def _list_relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
+        relationships: list[ExtractedRelationship] = []
         tokens = passage.tokens
         for (begin, end), names in zip(tokens.sentences, passage.by_sentence, strict=True):
             start_char, end_char = tokens.starts[begin], tokens.ends[end - 1]
@@ -246,14 +250,15 @@ class RuledDocument:
                 nodes.insert(0, implied)
             pairs = relate(tokens, nodes)
             times = validities(tokens, nodes, pairs, (begin, end))
-            found.extend(
-                _relationship(pair, tokens.text, (start_char, end_char), time) for pair, time in zip(pairs, times, strict=True)
+            relationships.extend(
+                _build_relationship(pair, tokens.text, (start_char, end_char), time)
+                for pair, time in zip(pairs, times, strict=True)
             )
-        return found
+        return relationships
 
-    def _implied_subject(self, tokens: Tokens, begin: int, first: _Name) -> Node | None:
+    def _implied_subject(self, tokens: Tokens, begin: int, first_name: _Name) -> Node | None:
         """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
-        if self._title is None or first.span.first == begin:
+        if self._title is None or first_name.span.first == begin:
             return None
         type_ = self._types[normalise_name(self._title.name)]
         word = tokens.words[begin].lower()
@@ -261,7 +266,7 @@ class RuledDocument:
         neutral = word in _NEUTRAL and type_ != PERSON
         described = (
             word in ("the", "this")
-            and first.span.first > begin + 1
+            and first_name.span.first > begin + 1
             and tokens.shapes[begin + 1] == Shape.LOWER
             and type_ != PERSON
         )
@@ -270,12 +275,12 @@ class RuledDocument:
         return Node(begin, begin + 1 + described, self._title.name, normalise_name(self._title.name), type_)
 
 
-def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
+def _is_plain_heading(heading: TopicName, vocabulary: DocumentSpellings) -> bool:
     """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
 
     Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
     """
-    words = [word for word in one.name.split() if word.lower() not in FUNCTION_WORDS]
+    words = [word for word in heading.name.split() if word.lower() not in FUNCTION_WORDS]
     if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
         return False
     if any(any(letter.isupper() for letter in word[1:]) for word in words):
@@ -284,8 +289,8 @@ def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
     return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
 
 
-def _relationship(pair: Pair, text: str, place: tuple[int, int], time: Validity) -> ExtractedRelationship:
-    start, end = place
+def _build_relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:
+    start, end = fact_span
     return ExtractedRelationship(
         source=pair.source.name,
         source_type=pair.source.type,
@@ -301,9 +306,9 @@ def _relationship(pair: Pair, text: str, place: tuple[int, int], time: Validity)
     )
 
 
-def _place_names(passage: _Passage, found: list[Span]) -> None:
+def _place_names(passage: _Passage, names_found: list[Span]) -> None:
     tokens = passage.tokens
-    spans = _with_topics(tokens, found, passage.topics)
+    spans = _with_topics(tokens, names_found, passage.topics)
     position = 0
     for _, end in tokens.sentences:
         names: list[_Name] = []
@@ -321,19 +326,23 @@ def _place_names(passage: _Passage, found: list[Span]) -> None:
 def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[TopicName]) -> list[Span]:
     """Add the places of titles and headings in the text; of two overlapping spans, the longer one is kept."""
     extra: list[Span] = []
-    for one in topics:
-        for form in one.forms:
+    for topic_name in topics:
+        for form in topic_name.forms:
             for start, end in find_form(tokens.text, form):
-                first, last = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
-                if first < len(tokens.starts) and tokens.starts[first] == start and tokens.ends[last - 1] == end:
-                    extra.append(Span(first, last))
+                start_token, stop_token = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
+                if (
+                    start_token < len(tokens.starts)
+                    and tokens.starts[start_token] == start
+                    and tokens.ends[stop_token - 1] == end
+                ):
+                    extra.append(Span(start_token, stop_token))
     if not extra:
         return spans
     ranked = sorted({*spans, *extra}, key=lambda span: (span.first - span.last, span.kind != "date", span.first, span.kind))
-    taken = [False] * len(tokens.words)
-    kept: list[Span] = []
+    used = [False] * len(tokens.words)
+    chosen: list[Span] = []
     for span in ranked:
-        if not any(taken[span.first : span.last]):
-            taken[span.first : span.last] = [True] * (span.last - span.first)
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.first)
+        if not any(used[span.first : span.last]):
+            used[span.first : span.last] = [True] * (span.last - span.first)
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span.first)

@@ -91,12 +91,12 @@ class TemporalExtractor:
         """
         if self.origin is None:
             raise InvalidScope("temporal extraction compares with the graph of one tenant, and none is given")
-        found = await self.rules.extract(title, chunks)
+        extractions = await self.rules.extract(title, chunks)
         reading = _Reading(self, self.origin, title)
         for number, chunk in enumerate(chunks):
             async with self.engine.turn(self.origin.tenant):
-                found[number] = await reading.read(chunk, found[number])
-        return found
+                extractions[number] = await reading.read(chunk, extractions[number])
+        return extractions
 
 
 class _Reading:
@@ -111,7 +111,7 @@ class _Reading:
         self._scope = EpisodeScope(
             tenant=origin.tenant,
             model=self._model,
-            known_entities=self._memory.named,
+            known_entities=self._memory.find_entities,
             known_facts=self._memory.facts_at,
             ontology=extractor.options.ontology,
             reply_tokens=_FACT_TOKENS * extractor.options.reply_tokens,
@@ -124,7 +124,7 @@ class _Reading:
             return by_rules_instead(by_rules, self._gave_up)
         self._model.failure = ""
         try:
-            knowledge = await self._extractor.engine.episodes.extract(self._scope, self._episode(chunk))
+            knowledge = await self._extractor.engine.episodes.extract(self._scope, self._build_episode(chunk))
         except ModelUnavailable as error:
             self._model.failure = self._model.failure or error.code
         if failure := self._model.failure:  # the engine may have continued without a reply
@@ -133,55 +133,57 @@ class _Reading:
                 self._gave_up = failure
             return by_rules_instead(by_rules, failure)
         self._failed_in_a_row = 0
-        extraction = self._grounded(knowledge, chunk, by_rules)
+        extraction = self._ground_knowledge(knowledge, chunk, by_rules)
         self._memory.remember(extraction)
         return extraction
 
-    def _episode(self, chunk: Chunk) -> Episode:
+    def _build_episode(self, chunk: Chunk) -> Episode:
         about = (self._title.strip(), *chunk.location.headings, chunk.location.header or "")
         period = period_of(self._date)
         return Episode(
             chunk_id=chunk.id,
             title=self._title,
-            about=" – ".join(dict.fromkeys(each for each in about if each)),
+            about=" – ".join(dict.fromkeys(text for text in about if text)),
             text=chunk.text,
             moment=None if period is None else period[0],
         )
 
-    def _grounded(self, knowledge: EpisodeKnowledge, chunk: Chunk, by_rules: Extraction) -> Extraction:
+    def _ground_knowledge(self, knowledge: EpisodeKnowledge, chunk: Chunk, by_rules: Extraction) -> Extraction:
         """Return the part of the knowledge that the chunk contains. The document's date counts as part of its title."""
-        stated = {_key(each.source, each.relation, each.target) for each in knowledge.facts if not each.ended}
-        ended = {_key(each.source, each.relation, each.target) for each in knowledge.facts if each.ended} - stated
-        facts = [each for each in knowledge.facts if not each.ended or _key(each.source, each.relation, each.target) in ended]
+        stated_keys = {_fact_key(fact.source, fact.relation, fact.target) for fact in knowledge.facts if not fact.ended}
+        ended_keys = {_fact_key(fact.source, fact.relation, fact.target) for fact in knowledge.facts if fact.ended} - stated_keys
+        facts = [
+            fact for fact in knowledge.facts if not fact.ended or _fact_key(fact.source, fact.relation, fact.target) in ended_keys
+        ]
         reply = {
-            "entities": [{"name": each.name, "type": each.type} for each in knowledge.entities],
-            "relationships": [_item(each) for each in facts],
+            "entities": [{"name": entity.name, "type": entity.type} for entity in knowledge.entities],
+            "relationships": [_reply_item(fact) for fact in facts],
         }
         options = self._extractor.options
         extraction = read_reply(reply, chunk, f"{self._title} {self._date}".strip(), by_rules, options)
-        kept = []
-        for each in extraction.relationships:
-            if _key(each.source, each.relation, each.target) not in ended:
-                kept.append(each)
-            elif each.invalid_at is not None:  # an end without a time would state that the relationship still holds
-                kept.append(replace(each, confidence=min(each.confidence, _OF_ENDS)))
-        rejected = extraction.rejected + len(extraction.relationships) - len(kept)
-        return replace(extraction, relationships=tuple(kept), rejected=rejected)
+        grounded = []
+        for relationship in extraction.relationships:
+            if _fact_key(relationship.source, relationship.relation, relationship.target) not in ended_keys:
+                grounded.append(relationship)
+            elif relationship.invalid_at is not None:  # an end without a time would state that the relationship still holds
+                grounded.append(replace(relationship, confidence=min(relationship.confidence, _OF_ENDS)))
+        rejected = extraction.rejected + len(extraction.relationships) - len(grounded)
+        return replace(extraction, relationships=tuple(grounded), rejected=rejected)
 
 
-def _key(source: str, relation: str, target: str) -> tuple[str, str, str]:
+def _fact_key(source: str, relation: str, target: str) -> tuple[str, str, str]:
     return normalise_name(source), "_".join(name_words(relation)), normalise_name(target)
 
 
-def _item(fact: EpisodeFact) -> Mapping[str, Any]:
+def _reply_item(fact: EpisodeFact) -> Mapping[str, Any]:
     return {
         "source": fact.source,
         "relation": fact.relation,
         "target": fact.target,
-        "valid_at": _text(fact.valid_at),
-        "invalid_at": _text(fact.invalid_at),
+        "valid_at": _to_text(fact.valid_at),
+        "invalid_at": _to_text(fact.invalid_at),
     }
 
 
-def _text(moment: datetime | None) -> str:
+def _to_text(moment: datetime | None) -> str:
     return "" if moment is None else moment.isoformat()

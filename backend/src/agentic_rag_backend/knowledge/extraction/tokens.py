@@ -55,7 +55,7 @@ class Tokens:
         return self.text[self.starts[first] : self.ends[last - 1]]
 
 
-def _shape(word: str) -> Shape:
+def _shape_of(word: str) -> Shape:
     head = word[0]
     if head.isdigit():
         return Shape.NUMBER
@@ -79,11 +79,13 @@ def tokenise(text: str) -> Tokens:
         words.append(match.group())
         starts.append(match.start())
         ends.append(match.end())
-    shapes = [_shape(word) for word in words]
-    return Tokens(text, words, starts, ends, shapes, _sentences(text, words, starts, ends, shapes))
+    shapes = [_shape_of(word) for word in words]
+    return Tokens(text, words, starts, ends, shapes, _split_sentences(text, words, starts, ends, shapes))
 
 
-def _sentences(text: str, words: list[str], starts: list[int], ends: list[int], shapes: list[Shape]) -> list[tuple[int, int]]:
+def _split_sentences(
+    text: str, words: list[str], starts: list[int], ends: list[int], shapes: list[Shape]
+) -> list[tuple[int, int]]:
     sentences: list[tuple[int, int]] = []
     begin = 0
     count = len(words)
@@ -112,14 +114,14 @@ def _ends_line(text: str, gap_start: int, gap_end: int, following: str) -> bool:
 
 
 def _ends_sentence(words: list[str], shapes: list[Shape], index: int) -> bool:
-    last = index
-    while last > 0 and index - last < 3 and words[last] in _CLOSERS:
-        last -= 1
-    word = words[last]
+    position = index
+    while position > 0 and index - position < 3 and words[position] in _CLOSERS:
+        position -= 1
+    word = words[position]
     if word not in _ENDERS:
         # "U.S." ends a sentence only before a word that opens one.
         return (
-            last == index
+            position == index
             and shapes[index + 1] == Shape.CAPITAL
             and word.endswith(".")
             and words[index + 1].lower() in FUNCTION_WORDS
@@ -129,10 +131,10 @@ def _ends_sentence(words: list[str], shapes: list[Shape], index: int) -> bool:
         return False
     if following in ",;:)":
         return False
-    if word == "." and last > 0 and last == index:
-        before = words[last - 1]
-        if before.lower() in ABBREVIATIONS or shapes[last - 1] == Shape.INITIAL:
+    if word == "." and position > 0 and position == index:
+        before = words[position - 1]
+        if before.lower() in ABBREVIATIONS or shapes[position - 1] == Shape.INITIAL:
             # "World War I. The …": a word that opens sentences, or a numeral after "War", speaks for an end.
             opens = shapes[index + 1] == Shape.CAPITAL and following.lower() in FUNCTION_WORDS and before.lower() not in _TITLES
-            return opens or (before == "I" and last > 1 and words[last - 2] in ("War", "Act", "Part"))
+            return opens or (before == "I" and position > 1 and words[position - 2] in ("War", "Act", "Part"))
     return True

@@ -45,8 +45,8 @@ class TopicName:
     @property
     def aliases(self) -> tuple[str, ...]:
         """The other names of the same thing: without the disambiguator, and as typed without diacritics."""
-        same = tuple(dict.fromkeys((self.name, self.bare)))
-        return tuple(dict.fromkeys(form for form in (*same[1:], *map(without_diacritics, same)) if form != self.name))
+        names = tuple(dict.fromkeys((self.name, self.bare)))
+        return tuple(dict.fromkeys(form for form in (*names[1:], *map(without_diacritics, names)) if form != self.name))
 
 
 def _head_of(name: str) -> str:

@@ -57,11 +57,11 @@ def validities(tokens: Tokens, nodes: Sequence[Node], pairs: Sequence[Pair], sen
     dates = [node for node in nodes if node.type == DATE]
     if not dates:
         return [UNKNOWN] * len(pairs)
-    times = _times(tokens, dates, sentence)
-    return [_validity(tokens, nodes, pair, times, sentence[0]) for pair in pairs]
+    times = _read_times(tokens, dates, sentence)
+    return [_choose_validity(tokens, nodes, pair, times, sentence[0]) for pair in pairs]
 
 
-def _validity(tokens: Tokens, nodes: Sequence[Node], pair: Pair, times: Sequence[_Time], begin: int) -> Validity:
+def _choose_validity(tokens: Tokens, nodes: Sequence[Node], pair: Pair, times: Sequence[_Time], begin: int) -> Validity:
     if pair.target.type == DATE or pair.relation.startswith(NEGATION) or pair.confidence < _SURE:
         return UNKNOWN
     verbs = tokens.words[pair.source.last : pair.target.first]
@@ -69,7 +69,7 @@ def _validity(tokens: Tokens, nodes: Sequence[Node], pair: Pair, times: Sequence
     times = [time for time in times if begins or not time.point]
     for time in times:
         between = tokens.words[pair.target.last : time.first]
-        if 0 <= time.first - pair.target.last <= _NEAR and not _stopped(between):
+        if 0 <= time.first - pair.target.last <= _NEAR and not _has_stop(between):
             return time.validity
     names = [node for node in nodes if node.type != DATE]
     leading = next((time for time in times if time.first <= begin + 1), None)
@@ -78,63 +78,63 @@ def _validity(tokens: Tokens, nodes: Sequence[Node], pair: Pair, times: Sequence
     return UNKNOWN
 
 
-def _stopped(words: Sequence[str]) -> bool:
+def _has_stop(words: Sequence[str]) -> bool:
     return any(not word[0].isalnum() and word not in (",", "(") for word in words)
 
 
-def _times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> list[_Time]:
+def _read_times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> list[_Time]:
     """Return the times of a sentence: dates with the prepositions before them, and ranges of two dates."""
-    found: list[_Time] = []
+    times: list[_Time] = []
     used: set[int] = set()
     for number, date in enumerate(dates):
         if number in used:
             continue
-        at, word = _preposition(tokens, date.first, sentence[0])
-        period = _period(date.name)
+        at, word = _find_preposition(tokens, date.first, sentence[0])
+        period = _read_period(date.name)
         if period is None:
             continue
         following = dates[number + 1] if number + 1 < len(dates) else None
-        if word in ("from", "between") and following is not None and _joined(tokens, date, following):
-            end = _period(following.name)
+        if word in ("from", "between") and following is not None and _form_range(tokens, date, following):
+            end = _read_period(following.name)
             if end is not None and end[1] > period[0]:
                 used.add(number + 1)
-                found.append(_Time(at, following.last, (period[0], end[1])))
+                times.append(_Time(at, following.last, (period[0], end[1])))
         elif word == "from" and _is_range(date.name):
-            found.append(_Time(at, date.last, period))
+            times.append(_Time(at, date.last, period))
         elif word in _BEGINNINGS:
-            found.append(_Time(at, date.last, (period[0], None)))
+            times.append(_Time(at, date.last, (period[0], None)))
         elif word in _ENDS:
-            found.append(_Time(at, date.last, (None, period[1])))
+            times.append(_Time(at, date.last, (None, period[1])))
         elif word in _POINTS and not _is_range(date.name):
-            found.append(_Time(at, date.last, (period[0], None), point=True))
-    return found
+            times.append(_Time(at, date.last, (period[0], None), point=True))
+    return times
 
 
-def _preposition(tokens: Tokens, first: int, begin: int) -> tuple[int, str]:
+def _find_preposition(tokens: Tokens, date_start: int, begin: int) -> tuple[int, str]:
     """Return the token number and the word before a date, articles and "early" left out."""
-    at = first - 1
+    at = date_start - 1
     while at > begin and tokens.words[at].lower() in _SKIPPED:
         at -= 1
-    return (at, tokens.words[at].lower()) if at >= begin else (first, "")
+    return (at, tokens.words[at].lower()) if at >= begin else (date_start, "")
 
 
-def _joined(tokens: Tokens, one: Node, other: Node) -> bool:
-    between = [word.lower() for word in tokens.words[one.last : other.first]]
+def _form_range(tokens: Tokens, node: Node, following: Node) -> bool:
+    between = [word.lower() for word in tokens.words[node.last : following.first]]
     return 1 <= len(between) <= 2 and between[0] in _RANGE_ENDS and set(between[1:]) <= _SKIPPED
 
 
 def _is_range(name: str) -> bool:
-    found = find_moments(name)
-    return bool(found) and found[0].years is not None and found[0].years[0] != found[0].years[1]
+    dates = find_moments(name)
+    return bool(dates) and dates[0].years is not None and dates[0].years[0] != dates[0].years[1]
 
 
-def _period(name: str) -> tuple[str, str] | None:
+def _read_period(name: str) -> tuple[str, str] | None:
     """Return the beginning and the end of a date, if it has a year of our era."""
-    found = find_moments(name)
-    if not found or found[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
+    dates = find_moments(name)
+    if not dates or dates[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
         return None
-    first, last = found[0].years
-    parts = f"-{found[0].month:02d}" if found[0].month else ""
-    parts += f"-{found[0].day:02d}" if found[0].month and found[0].day else ""
-    begin, end = period_of(f"{first:04d}{parts}"), period_of(f"{last:04d}{parts}")
+    first_year, last_year = dates[0].years
+    parts = f"-{dates[0].month:02d}" if dates[0].month else ""
+    parts += f"-{dates[0].day:02d}" if dates[0].month and dates[0].day else ""
+    begin, end = period_of(f"{first_year:04d}{parts}"), period_of(f"{last_year:04d}{parts}")
     return None if begin is None or end is None else (begin[0].isoformat(), end[1].isoformat())

@@ -52,35 +52,35 @@ class WordScores:
         self.unit = unit
         self.weights = weights
         self.agreement = agreement
-        self.of = lru_cache(maxsize=_CACHED_WORDS)(self._of)
+        self.of = lru_cache(maxsize=_CACHED_WORDS)(self._score_word)
 
-    def _of(self, word: str) -> array[int]:
+    def _score_word(self, word: str) -> array[int]:
         """Return the scores of a word, slot by slot, `DECIDED` for each: the mean over its pieces; 0 for unknown words."""
-        found = [self._number[piece] for piece in word_pieces(word, self._number)]
-        if not found:
+        numbers = [self._number[piece] for piece in word_pieces(word, self._number)]
+        if not numbers:
             return _BLANK
-        return array("b", self._scores[found].mean(axis=0, dtype=np.float64).round().astype(np.int8).tobytes())
+        return array("b", self._scores[numbers].mean(axis=0, dtype=np.float64).round().astype(np.int8).tobytes())
 
 
-def word_pieces(word: str, known: Mapping[str, int]) -> list[str]:
+def word_pieces(word: str, vocabulary: Mapping[str, int]) -> list[str]:
     """Return the longest known pieces of a word from left to right, without letter case and accents; empty if one is unknown."""
     text = "".join(letter for letter in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(letter))
     if len(text) > _LONGEST_WORD:
         return []
-    found: list[str] = []
-    for part in _parts(text):
+    pieces: list[str] = []
+    for part in _split_parts(text):
         start = 0
         while start < len(part):
             mark = "##" if start else ""
-            end = next((end for end in range(len(part), start, -1) if mark + part[start:end] in known), 0)
+            end = next((end for end in range(len(part), start, -1) if mark + part[start:end] in vocabulary), 0)
             if not end:
                 return []
-            found.append(mark + part[start:end])
+            pieces.append(mark + part[start:end])
             start = end
-    return found
+    return pieces
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     """Return runs of letters and digits, and every other character alone."""
     parts: list[str] = []
     previous = False
@@ -95,7 +95,7 @@ def _parts(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def fitted() -> WordScores:
+def load_scores() -> WordScores:
     """Return the scores that this version ships."""
     with (files(__package__) / FILE).open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
         fit = json.loads(str(arrays["fit"]))

@@ -54,12 +54,12 @@ class GraphExport:
         yield writer.begin()
         numbers = await asyncio.to_thread(_by_id, graph)
         for first in range(0, len(numbers), _ENTITIES_PER_BATCH):
-            yield writer.entities(_exported(graph, numbers[first : first + _ENTITIES_PER_BATCH]))
+            yield writer.entities(_export_entity(graph, numbers[first : first + _ENTITIES_PER_BATCH]))
         yield writer.between()
         moment = as_of or datetime.now(UTC)
         async with aclosing(self._store.all_relationships(tenant.id)) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                facts = await self._facts.read(tenant.id, graph, [edge_of(each) for each in batch], moment=moment)
+                facts = await self._facts.read(tenant.id, graph, [edge_of(part) for part in batch], moment=moment)
                 if facts:
                     yield writer.facts(list(facts.values()))
         yield writer.end()
@@ -70,5 +70,5 @@ def _by_id(graph: TenantGraph) -> Sequence[int]:
     return sorted(numbers, key=graph.entity_texts.ids.__getitem__)
 
 
-def _exported(graph: TenantGraph, numbers: Sequence[int]) -> list[ExportedEntity]:
+def _export_entity(graph: TenantGraph, numbers: Sequence[int]) -> list[ExportedEntity]:
     return [ExportedEntity(graph.entity(number), int(graph.document_frequency[number])) for number in numbers]

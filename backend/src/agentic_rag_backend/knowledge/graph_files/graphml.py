@@ -45,10 +45,10 @@ class GraphmlWriter:
     def entities(self, entities: Sequence[ExportedEntity]) -> str:
         """Return one node for each entity."""
         return "".join(
-            f"    <node id={_quoted(each.entity.id)}>"
-            + _data([("name", each.entity.name), ("type", each.entity.type), ("mention_count", each.mention_count)])
+            f"    <node id={_quote_text(entity.entity.id)}>"
+            + _write_data([("name", entity.entity.name), ("type", entity.entity.type), ("mention_count", entity.mention_count)])
             + "</node>\n"
-            for each in entities
+            for entity in entities
         )
 
     def between(self) -> str:
@@ -58,8 +58,8 @@ class GraphmlWriter:
     def facts(self, facts: Sequence[VisibleFact]) -> str:
         """Return one edge for each relationship."""
         return "".join(
-            f"    <edge id={_quoted(fact.id)} source={_quoted(fact.source.id)} target={_quoted(fact.target.id)}>"
-            + _data((name, value) for name, value in _attributes(fact).items() if value is not None)
+            f"    <edge id={_quote_text(fact.id)} source={_quote_text(fact.source.id)} target={_quote_text(fact.target.id)}>"
+            + _write_data((name, value) for name, value in _fact_attributes(fact).items() if value is not None)
             + "</edge>\n"
             for fact in facts
         )
@@ -69,25 +69,25 @@ class GraphmlWriter:
         return "  </graph>\n</graphml>\n"
 
 
-def _attributes(fact: VisibleFact) -> Mapping[str, object]:
+def _fact_attributes(fact: VisibleFact) -> Mapping[str, object]:
     return {
         "relation": fact.relation,
         "fact": fact.fact,
         "weight": fact.weight,
         **times_of(fact),
-        "chunk_ids": " ".join(dict.fromkeys(each.support.chunk_id for each in fact.passages)),
-        "document_ids": " ".join(dict.fromkeys(each.support.document_id for each in fact.passages)),
+        "chunk_ids": " ".join(dict.fromkeys(passage.support.chunk_id for passage in fact.passages)),
+        "document_ids": " ".join(dict.fromkeys(passage.support.document_id for passage in fact.passages)),
     }
 
 
-def _data(values: Iterable[tuple[str, object]]) -> str:
-    return "".join(f'<data key="{name}">{escape(_allowed(value), {chr(13): "&#13;"})}</data>' for name, value in values)
+def _write_data(values: Iterable[tuple[str, object]]) -> str:
+    return "".join(f'<data key="{name}">{escape(_drop_illegal(value), {chr(13): "&#13;"})}</data>' for name, value in values)
 
 
-def _quoted(value: str) -> str:
-    return quoteattr(_allowed(value))
+def _quote_text(value: str) -> str:
+    return quoteattr(_drop_illegal(value))
 
 
-def _allowed(value: object) -> str:
+def _drop_illegal(value: object) -> str:
     """Return a value as text that XML can carry: other characters become U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", str(value))

@@ -25,9 +25,14 @@ class NodeLinkWriter:
 
     def entities(self, entities: Sequence[ExportedEntity]) -> str:
         """Return one object for each entity."""
-        return self._lines(
-            {"id": each.entity.id, "name": each.entity.name, "type": each.entity.type, "mention_count": each.mention_count}
-            for each in entities
+        return self._write_lines(
+            {
+                "id": entity.entity.id,
+                "name": entity.entity.name,
+                "type": entity.entity.type,
+                "mention_count": entity.mention_count,
+            }
+            for entity in entities
         )
 
     def between(self) -> str:
@@ -37,22 +42,22 @@ class NodeLinkWriter:
 
     def facts(self, facts: Sequence[VisibleFact]) -> str:
         """Return one object for each relationship."""
-        return self._lines(map(_edge, facts))
+        return self._write_lines(map(_build_edge, facts))
 
     def end(self) -> str:
         """Return the end of the object."""
         return "\n]}\n"
 
-    def _lines(self, objects: Iterable[Mapping[str, object]]) -> str:
+    def _write_lines(self, objects: Iterable[Mapping[str, object]]) -> str:
         lines = []
-        for each in objects:
+        for item in objects:
             # Escaped to ASCII, so that an unpaired surrogate of a document cannot make the file invalid.
-            lines.append(f"{'' if self._first else ','}\n{json.dumps(each)}")
+            lines.append(f"{'' if self._first else ','}\n{json.dumps(item)}")
             self._first = False
         return "".join(lines)
 
 
-def _edge(fact: VisibleFact) -> Mapping[str, object]:
+def _build_edge(fact: VisibleFact) -> Mapping[str, object]:
     return {
         "source": fact.source.id,
         "target": fact.target.id,
@@ -61,5 +66,7 @@ def _edge(fact: VisibleFact) -> Mapping[str, object]:
         "fact": fact.fact,
         "weight": fact.weight,
         **times_of(fact),
-        "passages": [{"chunk_id": each.support.chunk_id, "document_id": each.support.document_id} for each in fact.passages],
+        "passages": [
+            {"chunk_id": passage.support.chunk_id, "document_id": passage.support.document_id} for passage in fact.passages
+        ],
     }

@@ -30,7 +30,7 @@ class Aliases:
         tenant: TenantId,
         names: Iterable[str],
         document_id: str,
-        given: GivenAliases | None = None,
+        own_aliases: GivenAliases | None = None,
         edits: Edits = NO_EDITS,
     ) -> dict[str, str]:
         """Return the full name of each name that is an alias; others are absent. All names are normalised.
@@ -42,18 +42,18 @@ class Aliases:
             given: the aliases of that document.
             edits: edits that keep names apart.
         """
-        found: dict[str, set[str]] = {}
-        wanted = list(dict.fromkeys(names))
+        by_name: dict[str, set[str]] = {}
+        unread = list(dict.fromkeys(names))
         for _ in range(_MAX_STEPS):
-            if not wanted:
+            if not unread:
                 break
-            uses = await self._store.name_uses(tenant, wanted, "alias", limit=MAX_USES)
-            for name in wanted:
+            uses = await self._store.name_uses(tenant, unread, "alias", limit=MAX_USES)
+            for name in unread:
                 stored = (use for use in uses.get(name, ()) if use.document_id != document_id)
-                full = _full_names(name, stored, (given or {}).get(name, ()))
-                found[name] = {each for each in full if not edits.apart(name, each)}
-            wanted = sorted({full for each in found.values() for full in each} - found.keys())
-        return {name: end for name in found if (end := _end(name, found)) != name}
+                full = _full_names(name, stored, (own_aliases or {}).get(name, ()))
+                by_name[name] = {full_name for full_name in full if not edits.apart(name, full_name)}
+            unread = sorted({full for full_name in by_name.values() for full in full_name} - by_name.keys())
+        return {name: end for name in by_name if (end := _follow_names(name, by_name)) != name}
 
 
 def holds_elsewhere(name: str, alias: str) -> bool:
@@ -66,33 +66,33 @@ def holds_elsewhere(name: str, alias: str) -> bool:
 
 def given_aliases(names: Mapping[str, Mapping[str, str]]) -> GivenAliases:
     """Return the aliases of a document, from aliases as written by normalised form, by the normalised full name."""
-    given: dict[str, list[tuple[str, str]]] = {}
+    by_alias: dict[str, list[tuple[str, str]]] = {}
     for full, aliases in names.items():
-        for alias, written in aliases.items():
-            given.setdefault(alias, []).append((full, written))
-    return given
+        for alias, text in aliases.items():
+            by_alias.setdefault(alias, []).append((full, text))
+    return by_alias
 
 
-def _full_names(name: str, stored: Iterable[NameUse], given: Sequence[tuple[str, str]]) -> set[str]:
+def _full_names(name: str, stored: Iterable[NameUse], own_aliases: Sequence[tuple[str, str]]) -> set[str]:
     """Return the full names that documents give for a name."""
     full = {normalise_name(use.main) for use in stored if holds_elsewhere(use.main, use.name)}
-    full |= {each for each, written in given if holds_elsewhere(each, written)}
+    full |= {full_name for full_name, text in own_aliases if holds_elsewhere(full_name, text)}
     return full - {name, ""}
 
 
-def _end(name: str, found: Mapping[str, set[str]]) -> str:
+def _follow_names(name: str, full_names: Mapping[str, set[str]]) -> str:
     """Return the only name at the end of the chains of aliases that begin at a name; the name itself if there are several.
 
     A circle ends at its first name in alphabetical order.
     """
-    seen, ahead = {name}, [name]
+    visited, ahead = {name}, [name]
     ends: set[str] = set()
     while ahead:
-        following = found.get(ahead.pop(), set())
-        fresh = following - seen
-        ends |= {each for each in fresh if not found.get(each)}
+        following = full_names.get(ahead.pop(), set())
+        fresh = following - visited
+        ends |= {full_name for full_name in fresh if not full_names.get(full_name)}
         ahead += fresh
-        seen |= fresh
-    if not ends and len(seen) > 1:
-        return min(seen)
+        visited |= fresh
+    if not ends and len(visited) > 1:
+        return min(visited)
     return next(iter(ends)) if len(ends) == 1 else name

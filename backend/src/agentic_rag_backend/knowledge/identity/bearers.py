@@ -43,11 +43,13 @@ class Division:
     def place(self, bearer: Bearer) -> int | None:
         """Return the number of the group that a document belongs to. None if it may be about several of them."""
         for number, group in enumerate(self.groups):
-            if any(each.document_id == bearer.document_id for each in group):
+            if any(member.document_id == bearer.document_id for member in group):
                 return number
-        fitting = [number for number, group in enumerate(self.groups) if not any(apart(bearer, each) for each in group)]
+        fitting = [number for number, group in enumerate(self.groups) if not any(apart(bearer, member) for member in group)]
         alike = [
-            number for number in fitting if any(_alike(bearer.description, each.description) for each in self.groups[number])
+            number
+            for number in fitting
+            if any(_are_alike(bearer.description, member.description) for member in self.groups[number])
         ]
         for chosen in (alike, fitting if bearer.description else ()):
             if len(chosen) == 1:
@@ -59,14 +61,14 @@ class Division:
         return number if number in fitting and count >= MIN_SHARED else None
 
 
-def apart(one: Bearer, other: Bearer) -> bool:
+def apart(bearer_a: Bearer, bearer_b: Bearer) -> bool:
     """Return whether two documents speak of two bearers.
 
     They do if one description excludes the other, or if their kinds differ and the documents share less than two names.
     """
-    if one.description.excludes_bearer(other.description):
+    if bearer_a.description.excludes_bearer(bearer_b.description):
         return True
-    return one.description.has_other_kind(other.description) and len(one.near & other.near) < MIN_SHARED
+    return bearer_a.description.has_other_kind(bearer_b.description) and len(bearer_a.near & bearer_b.near) < MIN_SHARED
 
 
 def divide(bearers: Iterable[Bearer]) -> Division:
@@ -76,14 +78,16 @@ def divide(bearers: Iterable[Bearer]) -> Division:
     the documents of another. Then the name is known to have several bearers, and a group of another kind is one, too, although
     one person could have both kinds: a chair and a nurse. Other groups, and documents without a description, decide nothing.
     """
-    described = sorted((each for each in bearers if each.description.tells_kind), key=lambda each: each.document_id)
-    groups = _joined(described, lambda one, other: not apart(one, other) and _alike(one.description, other.description))
-    telling = [group for group in groups if any(_conflict(group, other) for other in groups if other is not group)]
-    telling = _joined_pairs(telling)
+    described = sorted((bearer for bearer in bearers if bearer.description.tells_kind), key=lambda bearer: bearer.document_id)
+    groups = _join_bearers(
+        described, lambda bearer_a, rival: not apart(bearer_a, rival) and _are_alike(bearer_a.description, rival.description)
+    )
+    telling = [group for group in groups if any(_are_apart(group, rival) for rival in groups if rival is not group)]
+    telling = _join_pairs(telling)
     if len(telling) < 2:
         return Division()
-    others = [group for group in groups if not any(set(group) & set(each) for each in telling)]
-    telling += [group for group in others if all(_other_kind(group, each) for each in telling)]
+    undecided = [group for group in groups if not any(set(group) & set(bearer) for bearer in telling)]
+    telling += [group for group in undecided if all(_other_kind(group, bearer) for bearer in telling)]
     ordered = tuple(sorted(telling, key=lambda group: group[0].document_id))
     return Division(ordered, _names_near_one(ordered))
 
@@ -99,37 +103,45 @@ def _names_near_one(groups: Sequence[Sequence[Bearer]]) -> dict[str, int]:
     return {name: number for name, number in groups_of.items() if name not in shared}
 
 
-def choose_ids(division: Division, whole: str) -> list[str | None]:
+def choose_ids(division: Division, shared_id: str) -> list[str | None]:
     """Return the entity id that each group keeps: the id that most of its documents have. None: it needs a new one.
 
     The id of ``whole``, which stands for the name if nobody knows which bearer is meant, is kept by none. Of two groups with
     the same id, the larger one keeps it, then the one with the smaller first document.
     """
     chosen: list[str | None] = [None] * len(division.groups)
-    taken = {whole}
+    used_ids = {shared_id}
     order = sorted(range(len(division.groups)), key=lambda number: (-len(division.groups[number]), number))
     for number in order:
-        held = [each.entity_id for each in division.groups[number] if each.entity_id is not None and each.entity_id not in taken]
-        if held:
-            chosen[number] = min(set(held), key=lambda id: (-held.count(id), id))
-            taken.add(str(chosen[number]))
+        free_ids = [
+            bearer.entity_id
+            for bearer in division.groups[number]
+            if bearer.entity_id is not None and bearer.entity_id not in used_ids
+        ]
+        if free_ids:
+            chosen[number] = min(set(free_ids), key=lambda id: (-free_ids.count(id), id))
+            used_ids.add(str(chosen[number]))
     return chosen
 
 
-def _alike(one: Description, other: Description) -> bool:
-    same_tag = bool(one.tag) and one.tag.casefold() == other.tag.casefold()
-    return same_tag or bool(one.kinds & other.kinds or one.born & other.born or one.died & other.died)
+def _are_alike(description_a: Description, description_b: Description) -> bool:
+    same_tag = bool(description_a.tag) and description_a.tag.casefold() == description_b.tag.casefold()
+    return same_tag or bool(
+        description_a.kinds & description_b.kinds
+        or description_a.born & description_b.born
+        or description_a.died & description_b.died
+    )
 
 
-def _conflict(one: Sequence[Bearer], other: Sequence[Bearer]) -> bool:
-    return any(apart(a, b) for a in one for b in other)
+def _are_apart(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
+    return any(apart(a, b) for a in group_a for b in group_b)
 
 
-def _other_kind(one: Sequence[Bearer], other: Sequence[Bearer]) -> bool:
-    return all(a.description.has_other_kind(b.description, strictly=False) for a in one for b in other)
+def _other_kind(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
+    return all(a.description.has_other_kind(b.description, strictly=False) for a in group_a for b in group_b)
 
 
-def _joined(bearers: Sequence[Bearer], same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:
+def _join_bearers(bearers: Sequence[Bearer], are_same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:
     """Return the connected components of a relation, each in the order of ``bearers``."""
     root = list(range(len(bearers)))
 
@@ -140,18 +152,20 @@ def _joined(bearers: Sequence[Bearer], same: Callable[[Bearer, Bearer], bool]) -
         return number
 
     for a, b in combinations(range(len(bearers)), 2):
-        if same(bearers[a], bearers[b]):
+        if are_same(bearers[a], bearers[b]):
             root[max(find(a), find(b))] = min(find(a), find(b))
     groups: dict[int, list[Bearer]] = {}
-    for number, each in enumerate(bearers):
-        groups.setdefault(find(number), []).append(each)
+    for number, bearer in enumerate(bearers):
+        groups.setdefault(find(number), []).append(bearer)
     return [tuple(group) for group in groups.values()]
 
 
-def _joined_pairs(groups: Sequence[tuple[Bearer, ...]]) -> list[tuple[Bearer, ...]]:
+def _join_pairs(groups: Sequence[tuple[Bearer, ...]]) -> list[tuple[Bearer, ...]]:
     """Join two groups that are not apart, if each is apart from all others."""
     fitting = {
-        number: [other for other in range(len(groups)) if other != number and not _conflict(groups[number], groups[other])]
+        number: [
+            number_b for number_b in range(len(groups)) if number_b != number and not _are_apart(groups[number], groups[number_b])
+        ]
         for number in range(len(groups))
     }
     joined: list[tuple[Bearer, ...]] = []
@@ -159,7 +173,7 @@ def _joined_pairs(groups: Sequence[tuple[Bearer, ...]]) -> list[tuple[Bearer, ..
         match fitting[number]:
             case [other] if fitting[other] == [number]:
                 if number < other:
-                    joined.append(tuple(sorted((*group, *groups[other]), key=lambda each: each.document_id)))
+                    joined.append(tuple(sorted((*group, *groups[other]), key=lambda member: member.document_id)))
             case _:
                 joined.append(group)
     return joined

@@ -77,14 +77,14 @@ def choose_entities(tenant: TenantId, document_id: str, cases: Sequence[NameCase
     chosen = []
     for case in cases:
         bearer = Bearer(document_id, case.description, case.near)
-        others = bearers_of(case.uses, document_id, case.others_near)
-        division = divide([*others, *([bearer] if case.description else [])])
-        moves = bool(case.description) and (bool(division) or is_divided(tenant, case.name, others))
+        other_bearers = bearers_of(case.uses, document_id, case.others_near)
+        division = divide([*other_bearers, *([bearer] if case.description else [])])
+        moves = bool(case.description) and (bool(division) or has_several_bearers(tenant, case.name, other_bearers))
         chosen.append((choose_entity(tenant, case.name, division, bearer), moves))
     return chosen
 
 
-def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near: Near) -> list[str]:
+def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near_names: Near) -> list[str]:
     """Return the documents in which a name means another entity than it should.
 
     Args:
@@ -95,23 +95,23 @@ def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], nea
     division = divide(bearers_of(case.uses, near=case.others_near))
     outdated = []
     for use in uses:
-        nearby = near.get(use.document_id, frozenset())
+        nearby = near_names.get(use.document_id, frozenset())
         bearer = Bearer(use.document_id, Description.parse(use.description), nearby, use.assigned_id)
         if use.assigned_id != choose_entity(tenant, case.name, division, bearer):
             outdated.append(use.document_id)
     return outdated
 
 
-def is_divided(tenant: TenantId, name: str, bearers: Iterable[Bearer]) -> bool:
+def has_several_bearers(tenant: TenantId, name: str, bearers: Iterable[Bearer]) -> bool:
     """Return whether documents have several bearers of a name now."""
     return any(bearer.entity_id != entity_id(tenant, name) for bearer in bearers)
 
 
 def choose_entity(tenant: TenantId, name: str, division: Division, bearer: Bearer) -> str:
     """Return the id of the entity that a document means by a name."""
-    whole = entity_id(tenant, name)
+    shared_id = entity_id(tenant, name)
     if not division or (number := division.place(bearer)) is None:
-        return whole
-    kept = choose_ids(division, whole)
+        return shared_id
+    group_ids = choose_ids(division, shared_id)
     new = stable_id("entity", tenant, name, division.groups[number][0].document_id)
-    return kept[number] or (new if new not in kept else stable_id("entity", tenant, name, new))
+    return group_ids[number] or (new if new not in group_ids else stable_id("entity", tenant, name, new))

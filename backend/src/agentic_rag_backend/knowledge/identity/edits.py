@@ -35,17 +35,17 @@ class Edits:
         self._steps: dict[str, list[tuple[int, EditDraft]]] = {}
         self._labels: dict[str, EditedLabel] = {}
         self._cuts: set[frozenset[str]] = set()
-        for edit in sorted((each for each in edits if each.undone_at is None), key=lambda each: each.number):
-            self._add(edit.number, edit.draft)
+        for edit in sorted((edit for edit in edits if edit.undone_at is None), key=lambda edit: edit.number):
+            self._add_draft(edit.number, edit.draft)
 
-    def _add(self, number: int, draft: EditDraft) -> None:
+    def _add_draft(self, number: int, draft: EditDraft) -> None:
         for id in draft.entity_ids if draft.kind is EditKind.MERGE else (draft.entity_id,):
             self._steps.setdefault(id, []).append((number, draft))
         labelled = draft.new_id or draft.entity_id
         if draft.name or draft.type:
             before = self._labels.get(labelled, EditedLabel())
             self._labels[labelled] = EditedLabel(draft.name or before.name, draft.type or before.type)
-        self._cuts |= {frozenset((name, kept)) for name in draft.names for kept in draft.kept_names}
+        self._cuts |= {frozenset((name, kept_name)) for name in draft.names for kept_name in draft.kept_names}
 
     def __bool__(self) -> bool:
         return bool(self._steps)
@@ -54,37 +54,37 @@ class Edits:
         """Return the entity that a document means, given the id of the entity that it means without edits."""
         if id not in self._steps:
             return EditedEntity(id)
-        trail, deleted, last = [id], False, 0
-        while (step := self._next(trail[-1], last)) is not None:
-            last, draft = step
+        trail, deleted, last_number = [id], False, 0
+        while (step := self._next_step(trail[-1], last_number)) is not None:
+            last_number, draft = step
             if draft.kind is EditKind.MERGE:
                 trail.append(draft.entity_id)
             elif draft.kind is EditKind.SPLIT:
-                trail = _split(trail, draft, document_id)
+                trail = _apply_split(trail, draft, document_id)
             elif draft.kind is EditKind.DELETE:
                 deleted = True
         return EditedEntity(trail[-1], deleted)
 
-    def _next(self, id: str, after: int) -> tuple[int, EditDraft] | None:
+    def _next_step(self, id: str, after: int) -> tuple[int, EditDraft] | None:
         return next((step for step in self._steps.get(id, ()) if step[0] > after), None)
 
     def label(self, id: str) -> EditedLabel:
         """Return the label that editors gave an entity."""
         return self._labels.get(id, EditedLabel())
 
-    def apart(self, name: str, other: str) -> bool:
+    def apart(self, name: str, full_name: str) -> bool:
         """Return whether an editor said that a normalised name is no alias of another one."""
-        return bool(self._cuts) and frozenset((name, other)) in self._cuts
+        return bool(self._cuts) and frozenset((name, full_name)) in self._cuts
 
 
 NO_EDITS = Edits()
 
 
-def _split(trail: list[str], draft: EditDraft, document_id: str) -> list[str]:
+def _apply_split(trail: list[str], draft: EditDraft, document_id: str) -> list[str]:
     """Return the entities that a name has meant, after a split of the last one."""
     if draft.new_id and document_id in draft.document_ids:
         return [*trail, draft.new_id]
-    merged = next((place for place, id in enumerate(trail[:-1]) if id in draft.entity_ids), None)
+    merged = next((position for position, id in enumerate(trail[:-1]) if id in draft.entity_ids), None)
     return trail if merged is None else trail[: merged + 1]
 
 

@@ -68,11 +68,11 @@ class Identities:
         Raises:
             ResourceLimit: comparing a name with other documents takes too much time or memory.
         """
-        given = given_aliases({name.key: name.aliases for name in names.names if name.type not in SPELLED})
-        assignment = _Assignment(tenant, document_id, names, given, edits)
+        own_aliases = given_aliases({name.key: name.aliases for name in names.names if name.type not in SPELLED})
+        assignment = _Assignment(tenant, document_id, names, own_aliases, edits)
         ids: dict[str, str] = {}
-        unsettled = await self._moved(assignment)
-        for numbers in _batches(range(len(names.names))):
+        unsettled = await self._find_moving(assignment)
+        for numbers in _split_batches(range(len(names.names))):
             entities, moved = await self._assign_batch(assignment, numbers)
             ids |= entities
             unsettled |= moved
@@ -82,24 +82,24 @@ class Identities:
         """Return the entities of some names by key, and the unsettled ones among the names that these stand for."""
         tenant, names = assignment.tenant, [assignment.names.names[number] for number in numbers]
         ids = {name.key: entity_id(tenant, name.key, name.type) for name in names}
-        named = {name.key: number for number, name in zip(numbers, names, strict=True) if name.type not in SPELLED}
-        wanted = {*named, *(alias for name in names if name.key in named for alias in name.aliases)}
-        full = await self._aliases.full_names(tenant, wanted, assignment.document_id, assignment.given, assignment.edits)
-        ids |= {key: entity_id(tenant, full[key]) for key in named if key in full}
-        targets = sorted({full.get(key, key) for key in named})
+        numbers_of = {name.key: number for number, name in zip(numbers, names, strict=True) if name.type not in SPELLED}
+        unread = {*numbers_of, *(alias for name in names if name.key in numbers_of for alias in name.aliases)}
+        full = await self._aliases.full_names(tenant, unread, assignment.document_id, assignment.given, assignment.edits)
+        ids |= {key: entity_id(tenant, full[key]) for key in numbers_of if key in full}
+        targets = sorted({full.get(key, key) for key in numbers_of})
         described = await self._store.name_uses(tenant, targets, "described", limit=MAX_BEARERS)
         cases = {
             key: NameCase(target, assignment.names.names[number].description, uses)
-            for key, number in named.items()
+            for key, number in numbers_of.items()
             if (uses := described.get(target := full.get(key, key)))
         }
         if not cases:
             return ids, set()
-        chosen = await self._choose(assignment, cases, named)
+        chosen = await self._choose_entities(assignment, cases, numbers_of)
         ids |= {key: id for key, (id, _) in chosen.items()}
         return ids, {cases[key].name for key, (_, moves) in chosen.items() if moves}
 
-    async def _choose(
+    async def _choose_entities(
         self, assignment: _Assignment, cases: Mapping[str, NameCase], numbers: Mapping[str, int]
     ) -> dict[str, tuple[str, bool]]:
         """Return the entity of each name, and whether it may now mean other entities in other documents."""
@@ -110,8 +110,8 @@ class Identities:
         for key, is_contested in zip(keys, contested, strict=True):
             case = cases[key]
             if is_contested:
-                others = (use.document_id for use in case.uses if use.document_id != assignment.document_id)
-                others_near = await (await self._near_names(assignment.tenant)).near(case.name, dict.fromkeys(others))
+                other_ids = (use.document_id for use in case.uses if use.document_id != assignment.document_id)
+                others_near = await (await self._near_names(assignment.tenant)).near(case.name, dict.fromkeys(other_ids))
                 case = replace(case, near=assignment.near(numbers[key]), others_near=others_near)
             complete.append(case)
         items = sum(case.items for case in complete)
@@ -128,40 +128,42 @@ class Identities:
         (contested,) = await self._offload(find_contested, "", [case], items=case.items)
         if not contested:
             return [id for id, use in newest.items() if use.assigned_id != entity_id(tenant, full)]
-        near = await self._near_names(tenant)
-        case = replace(case, others_near=await near.near(full, {use.document_id: None for use in described}))
-        near_uses = await near.near(name, newest)
+        reader = await self._near_names(tenant)
+        case = replace(case, others_near=await reader.near(full, {use.document_id: None for use in described}))
+        near_uses = await reader.near(name, newest)
         items = case.items + sum(map(len, near_uses.values()))
         return await self._offload(find_outdated, tenant, case, list(newest.values()), near_uses, items=items)
 
     async def _near_names(self, tenant: TenantId) -> NearNames:
         """Return a reader of documents, which the names of a tenant share until its graph changes."""
         revision = await self._store.revision(tenant)
-        known = self._readers.get(tenant)
-        if known is None or known[0] != revision:
-            known = self._readers[tenant] = (revision, NearNames(self._store, tenant))
+        reader = self._readers.get(tenant)
+        if reader is None or reader[0] != revision:
+            reader = self._readers[tenant] = (revision, NearNames(self._store, tenant))
         self._readers.move_to_end(tenant)
         if len(self._readers) > _READERS:
             self._readers.popitem(last=False)
-        return known[1]
+        return reader[1]
 
     async def before_removal(self, tenant: TenantId, document_id: str) -> set[str]:
         """Return the names that may mean other entities once the knowledge of a document is removed."""
         names: set[str] = set()
         async for batch in self._store.all_names(tenant, [document_id]):
             names |= {normalise_name(naming.name) for naming in batch} - {""}
-        given: set[str] = set()
+        alias_names: set[str] = set()
         shared: set[str] = set()
-        for wanted in _batches(sorted(names)):
-            aliases = await self._store.name_uses(tenant, wanted, "alias", limit=MAX_OUTDATED)
-            given |= {name for name, uses in aliases.items() if any(use.document_id == document_id for use in uses)}
-            described = await self._store.name_uses(tenant, wanted, "described", limit=MAX_BEARERS)
-            own = (name for name, uses in described.items() if any(use.document_id == document_id for use in uses))
-            shared |= {name for name in own if any(use.assigned_id != entity_id(tenant, name) for use in described[name])}
-        related = given | await self._names_with(tenant, given) if given else set()
+        for batch_names in _split_batches(sorted(names)):
+            aliases = await self._store.name_uses(tenant, batch_names, "alias", limit=MAX_OUTDATED)
+            alias_names |= {name for name, uses in aliases.items() if any(use.document_id == document_id for use in uses)}
+            described = await self._store.name_uses(tenant, batch_names, "described", limit=MAX_BEARERS)
+            described_here = (name for name, uses in described.items() if any(use.document_id == document_id for use in uses))
+            shared |= {
+                name for name in described_here if any(use.assigned_id != entity_id(tenant, name) for use in described[name])
+            }
+        related = alias_names | await self._names_with(tenant, alias_names) if alias_names else set()
         return {*shared, *await self._in_use(tenant, related, document_id)}
 
-    async def _moved(self, assignment: _Assignment) -> set[str]:
+    async def _find_moving(self, assignment: _Assignment) -> set[str]:
         """Return the names by which other documents mean another entity, given the aliases of a document.
 
         These are its aliases, and the names that reach them by other aliases. Documents agree on the meaning of a name while it
@@ -172,7 +174,7 @@ class Identities:
         tenant, document_id = assignment.tenant, assignment.document_id
         names = assignment.given.keys() | await self._names_with(tenant, assignment.given)
         moved: set[str] = set()
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             full = await self._aliases.full_names(tenant, batch, document_id, assignment.given, assignment.edits)
             uses = await self._store.name_uses(tenant, batch, "main", limit=_OWN_VERSIONS + 1)
             expected = {name: entity_id(tenant, full.get(name, name)) for name in uses}
@@ -186,7 +188,7 @@ class Identities:
     async def _names_with(self, tenant: TenantId, names: Iterable[str]) -> set[str]:
         """Return all names of the entities that other documents mean by some names."""
         related: set[str] = set()
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             ids = {entity_id(tenant, name) for name in batch}
             for kind in _NAMING:
                 uses = await self._store.name_uses(tenant, batch, kind, limit=2)
@@ -198,7 +200,7 @@ class Identities:
     async def _in_use(self, tenant: TenantId, names: Iterable[str], document_id: str) -> list[str]:
         """Return the names that other documents use as the main name of an entity."""
         used: list[str] = []
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             uses = await self._store.name_uses(tenant, batch, "main", limit=_OWN_VERSIONS + 1)
             used += [name for name, of_name in uses.items() if any(use.document_id != document_id for use in of_name)]
         return used
@@ -207,11 +209,11 @@ class Identities:
 class _Assignment:
     """A document whose names get entities. What only contested names need is computed when the first of them comes."""
 
-    def __init__(self, tenant: TenantId, document_id: str, names: DocumentNames, given: GivenAliases, edits: Edits) -> None:
+    def __init__(self, tenant: TenantId, document_id: str, names: DocumentNames, own_aliases: GivenAliases, edits: Edits) -> None:
         self.tenant = tenant
         self.document_id = document_id
         self.names = names
-        self.given = given
+        self.given = own_aliases
         self.edits = edits
         self._chunks: Mapping[int, list[int]] | None = None
 
@@ -222,7 +224,7 @@ class _Assignment:
         return self.names.near(number, self._chunks)
 
 
-def _batches(names: Iterable[T]) -> Iterator[list[T]]:
+def _split_batches(names: Iterable[T]) -> Iterator[list[T]]:
     remaining = iter(names)
     while batch := list(islice(remaining, _NAMES_AT_ONCE)):
         yield batch

@@ -36,5 +36,5 @@ class DocumentNames:
 
     def near(self, number: int, chunks: Mapping[int, list[int]]) -> frozenset[str]:
         """Return the document's other names that share a chunk with a name, normalised. ``chunks`` is `chunks_by_name`."""
-        neighbours = {other for chunk in chunks.get(number, ()) for other in self.chunks[chunk]} - {number}
-        return frozenset(key for other in neighbours for key in (self.names[other].key, *self.names[other].aliases))
+        neighbours = {neighbour for chunk in chunks.get(number, ()) for neighbour in self.chunks[chunk]} - {number}
+        return frozenset(key for neighbour in neighbours for key in (self.names[neighbour].key, *self.names[neighbour].aliases))

@@ -30,8 +30,8 @@ class _DocumentKnowledge:
     def near(self, name: str) -> frozenset[str]:
         bearing = self.bearing.get(name, set())
         chunks = set[str]().union(*(self.chunks.get(entity, ()) for entity in bearing))
-        others = set[str]().union(*(self.entities[chunk] for chunk in chunks)) - bearing
-        return frozenset(set[str]().union(*(self.names.get(entity, ()) for entity in others)) - {"", name})
+        neighbours = set[str]().union(*(self.entities[chunk] for chunk in chunks)) - bearing
+        return frozenset(set[str]().union(*(self.names.get(entity, ()) for entity in neighbours)) - {"", name})
 
 
 class NearNames:
@@ -48,17 +48,17 @@ class NearNames:
 
     async def near(self, name: str, document_ids: Iterable[str]) -> dict[str, frozenset[str]]:
         """Return the names that share a chunk with a name, by document. All are normalised. Documents without any are absent."""
-        near: dict[str, frozenset[str]] = {}
+        by_document: dict[str, frozenset[str]] = {}
         for document_id in document_ids:
-            document = await self._document(document_id)
+            document = await self._read_document(document_id)
             if names := document.near(name):
-                near[document_id] = names
-        return near
+                by_document[document_id] = names
+        return by_document
 
-    async def _document(self, document_id: str) -> _DocumentKnowledge:
+    async def _read_document(self, document_id: str) -> _DocumentKnowledge:
         document = self._documents.get(document_id)
         if document is None:
-            document = self._documents[document_id] = await self._read(document_id)
+            document = self._documents[document_id] = await self._load_document(document_id)
             self._items += document.items
             while self._items > _MAX_ITEMS and len(self._documents) > 1:
                 _, oldest = self._documents.popitem(last=False)
@@ -66,7 +66,7 @@ class NearNames:
         self._documents.move_to_end(document_id)
         return document
 
-    async def _read(self, document_id: str) -> _DocumentKnowledge:
+    async def _load_document(self, document_id: str) -> _DocumentKnowledge:
         document = _DocumentKnowledge()
         of: Sequence[str] = [document_id]
         async for namings in self._store.all_names(self._tenant, of):

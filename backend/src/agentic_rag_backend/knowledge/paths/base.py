@@ -16,10 +16,10 @@ MAX_ENDS = 20
 """Entities at each end of a request, with all entities of an ambiguous name."""
 
 
-def require_range(field: str, value: int, most: int) -> None:
+def require_range(field: str, value: int, maximum: int) -> None:
     """Raise `InvalidRequest` unless ``value`` is 1 to ``most``."""
-    if not 1 <= value <= most:
-        raise InvalidRequest(f"{field} must be 1 to {most}; got {value}")
+    if not 1 <= value <= maximum:
+        raise InvalidRequest(f"{field} must be 1 to {maximum}; got {value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

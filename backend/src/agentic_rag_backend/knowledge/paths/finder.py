@@ -24,8 +24,8 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathOptions,
     PathsFound,
 )
-from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, mention_weight
-from agentic_rag_backend.knowledge.paths.steps import related
+from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, weigh_mentions
+from agentic_rag_backend.knowledge.paths.steps import connect_entities
 from agentic_rag_backend.knowledge.paths.trails import Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -65,10 +65,10 @@ class _Search:
     facts: dict[str, VisibleFact | None] = field(default_factory=dict)
     passages: dict[str, VisibleChunk] = field(default_factory=dict)
 
-    def link(self, one: str, other: str) -> Link:
+    def link(self, entity_a: str, entity_b: str) -> Link:
         """Return what connects an entity of a path with the next one. Either may have been read."""
-        ahead = self.links.of(one, self.options.direction).get(other, Link())
-        behind = self.links.of(other, _OPPOSITE[self.options.direction]).get(one, Link())
+        ahead = self.links.of(entity_a, self.options.direction).get(entity_b, Link())
+        behind = self.links.of(entity_b, _OPPOSITE[self.options.direction]).get(entity_a, Link())
         edges = {edge.id: edge for edge in (*ahead.edges, *behind.edges)}
         ordered = sorted(edges.values(), key=lambda edge: (-edge.weight, edge.id))
         return Link(tuple(ordered), max(ahead.shared, behind.shared))
@@ -111,8 +111,8 @@ class PathFinder:
         """
         graph = await self._graphs.graph(tenant)
         ambiguous: dict[str, AmbiguousName] = {}
-        ends = [_resolved(graph, names, ambiguous) for names in (sources, targets)]
-        return await self._found(tenant, graph, (ends[0], ends[1]), tuple(ambiguous.values()), options or PathOptions())
+        ends = [_resolve_names(graph, names, ambiguous) for names in (sources, targets)]
+        return await self._find_paths(tenant, graph, (ends[0], ends[1]), tuple(ambiguous.values()), options or PathOptions())
 
     async def of_question(self, tenant: Tenant, text: str, options: PathOptions | None = None) -> PathsFound:
         """Return the best paths among the entities that a question names. Without two of them, there are no paths.
@@ -127,11 +127,13 @@ class PathFinder:
         called: dict[str, list[EntityRef]] = {}
         for ref in refs:
             called.setdefault(normalise_name(ref.name), []).append(ref)
-        ambiguous = tuple(AmbiguousName(held[0].name, tuple(held)) for held in called.values() if len(held) > 1)
+        ambiguous = tuple(
+            AmbiguousName(same_name[0].name, tuple(same_name)) for same_name in called.values() if len(same_name) > 1
+        )
         ids = tuple(ref.id for ref in refs)
-        return await self._found(tenant, graph, (ids, ids), ambiguous, options or PathOptions())
+        return await self._find_paths(tenant, graph, (ids, ids), ambiguous, options or PathOptions())
 
-    async def _found(
+    async def _find_paths(
         self,
         tenant: Tenant,
         graph: TenantGraph,
@@ -139,13 +141,13 @@ class PathFinder:
         ambiguous: tuple[AmbiguousName, ...],
         options: PathOptions,
     ) -> PathsFound:
-        paths, bounded = await self._paths(tenant, graph, ends, options, mentions=False)
+        paths, bounded = await self._search_paths(tenant, graph, ends, options, mentions=False)
         if not paths and options.may_use_mentions:
-            paths, bounded = await self._paths(tenant, graph, ends, options, mentions=True)
+            paths, bounded = await self._search_paths(tenant, graph, ends, options, mentions=True)
         refs = [tuple(graph.entity(graph.entity_index[id]) for id in end) for end in ends]
         return PathsFound(sources=refs[0], targets=refs[1], ambiguous=ambiguous, paths=tuple(paths), bounded=bounded)
 
-    async def _paths(
+    async def _search_paths(
         self,
         tenant: Tenant,
         graph: TenantGraph,
@@ -154,40 +156,40 @@ class PathFinder:
         *,
         mentions: bool,
     ) -> tuple[list[EntityPath], bool]:
-        wanted = LinkOptions(relations=options.relations, min_weight=options.min_weight, mentions=mentions)
-        links = Links(tenant.id, self._store, graph, wanted)
+        link_options = LinkOptions(relations=options.relations, min_weight=options.min_weight, mentions=mentions)
+        links = Links(tenant.id, self._store, graph, link_options)
         search = _Search(tenant, graph, options, *ends, links)
-        candidates = await _candidates(search)
-        found: list[EntityPath] = []
+        candidates = await _find_candidates(search)
+        visible_paths: list[EntityPath] = []
         size = 2 * options.limit
-        for first in range(0, min(len(candidates), _ROUNDS * size), size):
-            some = candidates[first : first + size]
-            await self._check(search, some)
-            found += [path for nodes in some if (path := _path(search, nodes)) is not None]
-            if len(found) >= options.limit:
+        for offset in range(0, min(len(candidates), _ROUNDS * size), size):
+            batch = candidates[offset : offset + size]
+            await self._read_steps(search, batch)
+            visible_paths += [path for nodes in batch if (path := _build_path(search, nodes)) is not None]
+            if len(visible_paths) >= options.limit:
                 break
-        found.sort(key=lambda path: (-path.score, [entity.id for entity in path.entities]))
-        return found[: options.limit], bool(links.hubs)
+        visible_paths.sort(key=lambda path: (-path.score, [entity.id for entity in path.entities]))
+        return visible_paths[: options.limit], bool(links.hubs)
 
-    async def _check(self, search: _Search, paths: Sequence[tuple[str, ...]]) -> None:
+    async def _read_steps(self, search: _Search, paths: Sequence[tuple[str, ...]]) -> None:
         """Read the facts and passages of the paths' steps that were not read before."""
         edges: dict[str, GraphEdge] = {}
         chunks: set[str] = set()
         for nodes in paths:
-            for one, other in pairwise(nodes):
-                link = search.link(one, other)
+            for entity_a, entity_b in pairwise(nodes):
+                link = search.link(entity_a, entity_b)
                 edges |= {edge.id: edge for edge in link.edges[:_CHECKED] if edge.id not in search.facts}
-                if link.shared and (chunk := _shared(search, one, other)) is not None:
+                if link.shared and (chunk := _shared_passage(search, entity_a, entity_b)) is not None:
                     chunks.add(chunk)
         moment = search.options.as_of or datetime.now(UTC)
         facts = await self._facts.read(search.tenant.id, search.graph, list(edges.values()), moment=moment)
         search.facts |= {id: facts.get(id) for id in edges}
         if unread := sorted(chunks - search.passages.keys()):
-            read = await self._documents.hydrate(search.tenant.id, unread)
-            search.passages |= read
+            hydrated = await self._documents.hydrate(search.tenant.id, unread)
+            search.passages |= hydrated
 
 
-def _resolved(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, AmbiguousName]) -> tuple[str, ...]:
+def _resolve_names(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, AmbiguousName]) -> tuple[str, ...]:
     """Return the ids of the entities that the names of one end belong to. Note the names that several entities have."""
     ids: dict[str, None] = {}
     for name in names:
@@ -205,7 +207,7 @@ def _resolved(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, Amb
     return tuple(ids)
 
 
-async def _candidates(search: _Search) -> list[tuple[str, ...]]:
+async def _find_candidates(search: _Search) -> list[tuple[str, ...]]:
     """Return paths as the stores have them, best first. Some of their relationships may be hidden."""
 
     def factor(id: str) -> float:
@@ -228,8 +230,8 @@ async def _candidates(search: _Search) -> list[tuple[str, ...]]:
                 )
     best: dict[tuple[str, ...], float] = {}
     for nodes, score in ahead.meetings(behind, options.max_hops):
-        held = _canonical(search, nodes)
-        best[held] = max(score, best.get(held, 0.0))
+        canonical = _to_canonical(search, nodes)
+        best[canonical] = max(score, best.get(canonical, 0.0))
     return sorted(best, key=lambda nodes: (-round(best[nodes], 12), nodes))
 
 
@@ -239,17 +241,17 @@ def _connect_ends(search: _Search) -> None:
             search.links.connect(source, target)
 
 
-def _canonical(search: _Search, nodes: tuple[str, ...]) -> tuple[str, ...]:
+def _to_canonical(search: _Search, nodes: tuple[str, ...]) -> tuple[str, ...]:
     """Return one of a path's two readings where both are possible, because its ends are sources and targets."""
-    both = search.options.direction == "any" and nodes[0] in search.targets and nodes[-1] in search.sources
-    return min(nodes, nodes[::-1], key=lambda way: search.sources.index(way[0])) if both else nodes
+    is_reversible = search.options.direction == "any" and nodes[0] in search.targets and nodes[-1] in search.sources
+    return min(nodes, nodes[::-1], key=lambda way: search.sources.index(way[0])) if is_reversible else nodes
 
 
-def _path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
+def _build_path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
     """Return a path with its visible steps. None if one of them is hidden or too weak."""
     steps = []
-    for one, other in pairwise(nodes):
-        step = _related(search, one, other) or _mentioned(search, one, other)
+    for entity_a, entity_b in pairwise(nodes):
+        step = _connect_by_fact(search, entity_a, entity_b) or _connect_by_mention(search, entity_a, entity_b)
         if step is None:
             return None
         steps.append(step)
@@ -258,28 +260,28 @@ def _path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
     return EntityPath(tuple(map(search.ref, nodes)), tuple(steps), score)
 
 
-def _related(search: _Search, one: str, other: str) -> Connection | None:
-    edges = search.link(one, other).edges[:_CHECKED]
+def _connect_by_fact(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
+    edges = search.link(entity_a, entity_b).edges[:_CHECKED]
     facts = [fact for edge in edges if (fact := search.facts.get(edge.id)) is not None]
-    return related(one, facts, min_weight=search.options.min_weight)
+    return connect_entities(entity_a, facts, min_weight=search.options.min_weight)
 
 
-def _mentioned(search: _Search, one: str, other: str) -> Connection | None:
-    link = replace(search.link(one, other), edges=())
-    chunk = _shared(search, one, other) if link.shared and link.weight >= search.options.min_weight else None
+def _connect_by_mention(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
+    link = replace(search.link(entity_a, entity_b), edges=())
+    chunk = _shared_passage(search, entity_a, entity_b) if link.shared and link.weight >= search.options.min_weight else None
     passage = search.passages.get(chunk) if chunk is not None else None
     if passage is None:
         return None
     return Connection(
-        source=search.ref(one),
-        target=search.ref(other),
+        source=search.ref(entity_a),
+        target=search.ref(entity_b),
         fact=None,
-        weight=mention_weight(link.shared),
+        weight=weigh_mentions(link.shared),
         chunk_id=passage.chunk.id,
         document_id=passage.chunk.document_id,
     )
 
 
-def _shared(search: _Search, one: str, other: str) -> str | None:
-    numbers = search.graph.entity_index[one], search.graph.entity_index[other]
+def _shared_passage(search: _Search, entity_a: str, entity_b: str) -> str | None:
+    numbers = search.graph.entity_index[entity_a], search.graph.entity_index[entity_b]
     return shared_chunk(search.graph, *numbers)

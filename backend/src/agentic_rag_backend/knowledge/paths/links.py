@@ -28,10 +28,10 @@ class Link:
     @property
     def weight(self) -> float:
         """The weight of the heaviest relationship; without one, that of the shared mentions."""
-        return max((edge.weight for edge in self.edges), default=mention_weight(self.shared))
+        return max((edge.weight for edge in self.edges), default=weigh_mentions(self.shared))
 
 
-def mention_weight(shared: int) -> float:
+def weigh_mentions(shared: int) -> float:
     """Return the weight of a shared mention."""
     return min(MENTION_WEIGHT * shared, MAX_MENTION_WEIGHT)
 
@@ -67,47 +67,47 @@ class Links:
         relations = None if self.options.relations is None else stored_names(self.options.relations)
         edges = await self.store.edges_at(self.tenant, unread, limit=limit, direction=direction, relations=relations)
         for id in unread:
-            found = edges.get(id, [])
-            self._note(id, len(found), limit)
-            self._known[id, direction] = self._related(id, found)
+            entity_edges = edges.get(id, [])
+            self._note_hub(id, len(entity_edges), limit)
+            self._known[id, direction] = self._group_edges(id, entity_edges)
         if self.options.mentions:
             # In a thread: the chunks of a hub take milliseconds.
-            await asyncio.to_thread(self._add_shared, unread, direction, limit)
+            await asyncio.to_thread(self._add_shared_mentions, unread, direction, limit)
 
     def of(self, id: str, direction: Direction) -> Mapping[str, Link]:
         """Return the connections of an entity that were read, by the other entity."""
         return self._known.get((id, direction), {})
 
-    def connect(self, one: str, other: str) -> None:
+    def connect(self, entity_a: str, entity_b: str) -> None:
         """Add the shared mentions of two entities, which the strongest connections of a hub may lack."""
-        numbers = self.graph.mentioned(one), self.graph.mentioned(other)
-        if not self.options.mentions or one == other or numbers[0] is None or numbers[1] is None:
+        numbers = self.graph.mentioned(entity_a), self.graph.mentioned(entity_b)
+        if not self.options.mentions or entity_a == entity_b or numbers[0] is None or numbers[1] is None:
             return
         if shared := shared_count(self.graph, numbers[0], numbers[1]):
-            self._share(one, "any", other, shared)
-            self._share(other, "any", one, shared)
+            self._set_shared_count(entity_a, "any", entity_b, shared)
+            self._set_shared_count(entity_b, "any", entity_a, shared)
 
-    def _note(self, id: str, read: int, limit: int) -> None:
-        if read >= limit:
+    def _note_hub(self, id: str, count: int, limit: int) -> None:
+        if count >= limit:
             self.hubs.add(id)
 
-    def _related(self, id: str, edges: Sequence[GraphEdge]) -> dict[str, Link]:
+    def _group_edges(self, id: str, edges: Sequence[GraphEdge]) -> dict[str, Link]:
         related: dict[str, list[GraphEdge]] = {}
         for edge in edges:
-            other = edge.target_id if edge.source_id == id else edge.source_id
-            if other != id and edge.weight >= self.options.min_weight and self.graph.mentioned(other) is not None:
-                related.setdefault(other, []).append(edge)
-        return {other: Link(tuple(held)) for other, held in related.items()}
+            neighbour = edge.target_id if edge.source_id == id else edge.source_id
+            if neighbour != id and edge.weight >= self.options.min_weight and self.graph.mentioned(neighbour) is not None:
+                related.setdefault(neighbour, []).append(edge)
+        return {neighbour: Link(tuple(pair_edges)) for neighbour, pair_edges in related.items()}
 
-    def _add_shared(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
+    def _add_shared_mentions(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
         for id in ids:
             number = self.graph.mentioned(id)
             sharing = sharing_chunks(self.graph, number, limit=limit) if number is not None else {}
-            self._note(id, len(sharing), limit)
-            for other, shared in sharing.items():
-                self._share(id, direction, self.graph.entity(other).id, shared)
+            self._note_hub(id, len(sharing), limit)
+            for neighbour, shared in sharing.items():
+                self._set_shared_count(id, direction, self.graph.entity(neighbour).id, shared)
 
-    def _share(self, id: str, direction: Direction, other: str, shared: int) -> None:
+    def _set_shared_count(self, id: str, direction: Direction, neighbour: str, shared: int) -> None:
         links = self._known.setdefault((id, direction), {})
-        if mention_weight(shared) >= self.options.min_weight or other in links:
-            links[other] = replace(links.get(other, Link()), shared=shared)
+        if weigh_mentions(shared) >= self.options.min_weight or neighbour in links:
+            links[neighbour] = replace(links.get(neighbour, Link()), shared=shared)

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS, Connection, require_range
-from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, mention_weight
+from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, weigh_mentions
 from agentic_rag_backend.knowledge.paths.trails import passage_factor, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -100,21 +100,21 @@ class NeighbourhoodReader:
         if graph.mentioned(id) is None:
             raise no_entity(id)
         options = options or NeighbourhoodOptions()
-        links, reached = await self._reach(tenant, graph, id, options, mentions=False)
-        edges = await self._related(tenant, links, reached, options)
+        links, reached = await self._reach_entities(tenant, graph, id, options, mentions=False)
+        edges = await self._read_facts(tenant, links, reached, options)
         if not edges and options.mentions and options.relations is None:
-            links, reached = await self._reach(tenant, graph, id, options, mentions=True)
-            edges = await self._mentioned(tenant, links, reached)
-        distances = _distances(id, edges)
+            links, reached = await self._reach_entities(tenant, graph, id, options, mentions=True)
+            edges = await self._read_mentions(tenant, links, reached)
+        distances = _measure_distances(id, edges)
         nodes = [
-            NeighbourNode(graph.entity(graph.entity_index[node]), hops, _mentions(graph, node))
+            NeighbourNode(graph.entity(graph.entity_index[node]), hops, _mention_count(graph, node))
             for node, hops in distances.items()
         ]
-        kept = tuple(edge for edge in edges if edge.source.id in distances)
+        shown_edges = tuple(edge for edge in edges if edge.source.id in distances)
         left_out = len(reached) > options.limit or bool(links.hubs) or len(edges) >= MAX_EDGES
-        return Neighbourhood(tuple(nodes), kept, left_out)
+        return Neighbourhood(tuple(nodes), shown_edges, left_out)
 
-    async def _reach(
+    async def _reach_entities(
         self, tenant: Tenant, graph: TenantGraph, id: str, options: NeighbourhoodOptions, *, mentions: bool
     ) -> tuple[Links, list[str]]:
         """Return the connections read, and the ids of the entities reached, the first one included."""
@@ -126,31 +126,31 @@ class NeighbourhoodReader:
             await links.read(frontier, "any", limit=limit)
             further: dict[str, float] = {}
             for node in frontier:
-                gain = scores[node] * (1.0 if node == id else passage_factor(_mentions(graph, node)))
-                for other, link in links.of(node, "any").items():
-                    if other not in scores:
-                        further[other] = max(further.get(other, 0.0), gain * strength(link.weight))
+                gain = scores[node] * (1.0 if node == id else passage_factor(_mention_count(graph, node)))
+                for neighbour, link in links.of(node, "any").items():
+                    if neighbour not in scores:
+                        further[neighbour] = max(further.get(neighbour, 0.0), gain * strength(link.weight))
             room = options.limit + 1 - len(scores)
-            best = sorted(further, key=lambda each: (-further[each], each))[:room]
-            scores |= {each: further[each] for each in best}
+            best = sorted(further, key=lambda node_id: (-further[node_id], node_id))[:room]
+            scores |= {node_id: further[node_id] for node_id in best}
             frontier = best[:_BEAM]
             if not frontier:
                 break
         return links, list(scores)
 
-    async def _related(
+    async def _read_facts(
         self, tenant: Tenant, links: Links, reached: Sequence[str], options: NeighbourhoodOptions
     ) -> list[Connection]:
         edges: dict[str, GraphEdge] = {}
         among = set(reached)
         for node in reached:
-            for other, link in links.of(node, "any").items():
-                if other in among:
+            for neighbour, link in links.of(node, "any").items():
+                if neighbour in among:
                     edges |= {edge.id: edge for edge in link.edges}
         heaviest = sorted(edges.values(), key=lambda edge: (-edge.weight, edge.id))[:MAX_EDGES]
         moment = options.as_of or datetime.now(UTC)
         facts = await self._facts.read(tenant.id, links.graph, heaviest, moment=moment)
-        found = [
+        connections = [
             Connection(
                 source=fact.source,
                 target=fact.target,
@@ -161,34 +161,34 @@ class NeighbourhoodReader:
             )
             for fact in facts.values()
         ]
-        return sorted(found, key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))
+        return sorted(connections, key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))
 
-    async def _mentioned(self, tenant: Tenant, links: Links, reached: Sequence[str]) -> list[Connection]:
+    async def _read_mentions(self, tenant: Tenant, links: Links, reached: Sequence[str]) -> list[Connection]:
         graph, among = links.graph, set(reached)
         pairs = {
-            (min(node, other), max(node, other)): link.shared
+            (min(node, entity_b), max(node, entity_b)): link.shared
             for node in reached
-            for other, link in links.of(node, "any").items()
-            if other in among
+            for entity_b, link in links.of(node, "any").items()
+            if entity_b in among
         }
         heaviest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:MAX_EDGES]
         chunks = {pair: shared_chunk(graph, graph.entity_index[pair[0]], graph.entity_index[pair[1]]) for pair in heaviest}
         passages = await self._documents.hydrate(tenant.id, sorted({chunk for chunk in chunks.values() if chunk is not None}))
         return [
             Connection(
-                source=graph.entity(graph.entity_index[one]),
-                target=graph.entity(graph.entity_index[other]),
+                source=graph.entity(graph.entity_index[entity_a]),
+                target=graph.entity(graph.entity_index[entity_b]),
                 fact=None,
-                weight=mention_weight(pairs[one, other]),
+                weight=weigh_mentions(pairs[entity_a, entity_b]),
                 chunk_id=passage.chunk.id,
                 document_id=passage.chunk.document_id,
             )
-            for one, other in heaviest
-            if (passage := passages.get(chunks[one, other] or "")) is not None
+            for entity_a, entity_b in heaviest
+            if (passage := passages.get(chunks[entity_a, entity_b] or "")) is not None
         ]
 
 
-def _distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
+def _measure_distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
     """Return the entities that visible connections lead to, nearest first, with the number of steps."""
     neighbours: dict[str, list[str]] = {}
     for edge in edges:
@@ -197,12 +197,12 @@ def _distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
     distances = {id: 0}
     queue = [id]
     for node in queue:  # grows while it is read
-        for other in neighbours.get(node, ()):
-            if other not in distances:
-                distances[other] = distances[node] + 1
-                queue.append(other)
+        for neighbour in neighbours.get(node, ()):
+            if neighbour not in distances:
+                distances[neighbour] = distances[node] + 1
+                queue.append(neighbour)
     return distances
 
 
-def _mentions(graph: TenantGraph, id: str) -> int:
+def _mention_count(graph: TenantGraph, id: str) -> int:
     return int(graph.document_frequency[graph.entity_index[id]])

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.paths.base import EntityPath, PathOptions
 from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links
-from agentic_rag_backend.knowledge.paths.steps import related
+from agentic_rag_backend.knowledge.paths.steps import connect_entities
 from agentic_rag_backend.knowledge.paths.trails import DECAY, Trail, Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
@@ -74,9 +74,9 @@ class Outward:
         self._graph = graph
         self._options = options
         self._breadth = breadth or Breadth()
-        wanted = LinkOptions(relations=options.relations, min_weight=options.min_weight)
-        self._links = Links(tenant, store, graph, wanted)
-        self._trails = Trails(starts, starts, self._factor)
+        link_options = LinkOptions(relations=options.relations, min_weight=options.min_weight)
+        self._links = Links(tenant, store, graph, link_options)
+        self._trails = Trails(starts, starts, self._factor_of)
         self._starts = len(starts)
 
     @property
@@ -95,25 +95,29 @@ class Outward:
         Raises:
             StoreUnavailable: the graph store did not answer.
         """
-        first, direction, breadth = self.length == 0, self._options.direction, self._breadth
-        frontier = self._trails.frontier(self._starts) if first else self._continued(breadth.beam)
-        await self._links.read(frontier, direction, limit=breadth.at_start if first else breadth.further)
+        is_start, direction, breadth = self.length == 0, self._options.direction, self._breadth
+        frontier = self._trails.frontier(self._starts) if is_start else self._continue_trails(breadth.beam)
+        await self._links.read(frontier, direction, limit=breadth.at_start if is_start else breadth.further)
         self._trails.extend(
             {id: {to: strength(link.weight) for to, link in self._links.of(id, direction).items()} for id in frontier}
         )
 
-    def best(self, most: int, *, to: Set[str] | None = None) -> list[Trail]:
+    def best(self, maximum: int, *, to: Set[str] | None = None) -> list[Trail]:
         """Return the best paths of all lengths that end at one of ``to`` (None: anywhere), the shorter of equal ones first.
 
         The last entity counts as passed: the caller goes on from it, such as to a chunk that mentions it.
         """
         levels = self._trails.levels[1:]
-        found = [trail for level in levels for id in (level if to is None else to) for trail in level.get(id, ())]
-        scores = {each: round(DECAY ** (len(each.nodes) - 2) * each.score * self._factor(each.nodes[-1]), 12) for each in found}
+        best_paths = [trail for level in levels for id in (level if to is None else to) for trail in level.get(id, ())]
+        scores = {
+            path: round(DECAY ** (len(path.nodes) - 2) * path.score * self._factor_of(path.nodes[-1]), 12) for path in best_paths
+        }
         # Names before ids: the ids of people who share a name differ between deployments.
-        return sorted(found, key=lambda each: (-scores[each], len(each.nodes), [*map(self._name, each.nodes)], each.nodes))[:most]
+        return sorted(
+            best_paths, key=lambda path: (-scores[path], len(path.nodes), [*map(self._name_of, path.nodes)], path.nodes)
+        )[:maximum]
 
-    async def read(self, facts: FactReader, trails: Sequence[Trail], shown: Shown) -> dict[tuple[str, ...], EntityPath]:
+    async def read(self, facts: FactReader, trails: Sequence[Trail], visibility: Shown) -> dict[tuple[str, ...], EntityPath]:
         """Return the paths of which visible passages state every step, by their entities.
 
         Raises:
@@ -121,44 +125,49 @@ class Outward:
         """
         edges: dict[str, GraphEdge] = {}
         for trail in trails:
-            for one, other in pairwise(trail.nodes):
-                edges |= {edge.id: edge for edge in self._edges(one, other)}
-        held = await facts.read(
-            self._tenant, self._graph, list(edges.values()), moment=shown.moment, known=shown.known, passes=shown.passes
+            for entity_a, entity_b in pairwise(trail.nodes):
+                edges |= {edge.id: edge for edge in self._read_edges(entity_a, entity_b)}
+        path_edges = await facts.read(
+            self._tenant,
+            self._graph,
+            list(edges.values()),
+            moment=visibility.moment,
+            known=visibility.known,
+            passes=visibility.passes,
         )
-        paths = {trail.nodes: self._path(trail.nodes, held) for trail in trails}
+        paths = {trail.nodes: self._build_path(trail.nodes, path_edges) for trail in trails}
         return {nodes: path for nodes, path in paths.items() if path is not None}
 
-    def _continued(self, most: int) -> list[str]:
+    def _continue_trails(self, maximum: int) -> list[str]:
         """Return the entities that the longest paths go on from. No path leads through a date: it connects everything."""
-        last = self._trails.levels[-1]
-        inner = self._trails.frontier(len(last))
+        is_last = self._trails.levels[-1]
+        inner = self._trails.frontier(len(is_last))
         inner = [id for id in inner if self._graph.entity(self._graph.entity_index[id]).type != _DATE]
-        return sorted(inner, key=lambda id: (-round(last[id][0].score, 12), self._name(id), id))[:most]
+        return sorted(inner, key=lambda id: (-round(is_last[id][0].score, 12), self._name_of(id), id))[:maximum]
 
-    def _name(self, id: str) -> str:
+    def _name_of(self, id: str) -> str:
         return self._graph.entity(self._graph.entity_index[id]).name
 
-    def _path(self, nodes: tuple[str, ...], facts: Mapping[str, VisibleFact]) -> EntityPath | None:
+    def _build_path(self, nodes: tuple[str, ...], facts: Mapping[str, VisibleFact]) -> EntityPath | None:
         steps = []
-        for one, other in pairwise(nodes):
-            stated = [facts[edge.id] for edge in self._edges(one, other) if edge.id in facts]
-            step = related(one, stated, min_weight=self._options.min_weight)
+        for entity_a, entity_b in pairwise(nodes):
+            known_facts = [facts[edge.id] for edge in self._read_edges(entity_a, entity_b) if edge.id in facts]
+            step = connect_entities(entity_a, known_facts, min_weight=self._options.min_weight)
             if step is None:
                 return None
             steps.append(step)
         refs = tuple(self._graph.entity(self._graph.entity_index[id]) for id in nodes)
-        score = path_score([step.weight for step in steps], [self._mentions(id) for id in nodes[1:-1]])
+        score = path_score([step.weight for step in steps], [self._mention_count(id) for id in nodes[1:-1]])
         return EntityPath(refs, tuple(steps), score)
 
-    def _edges(self, one: str, other: str) -> list[GraphEdge]:
+    def _read_edges(self, entity_a: str, entity_b: str) -> list[GraphEdge]:
         """Return the heaviest relationships of two entities."""
-        link = self._links.of(one, self._options.direction).get(other, Link())
+        link = self._links.of(entity_a, self._options.direction).get(entity_b, Link())
         return sorted(link.edges, key=lambda edge: (-edge.weight, edge.relation, edge.id))[:CHECKED]
 
-    def _factor(self, id: str) -> float:
-        return passage_factor(self._mentions(id))
+    def _factor_of(self, id: str) -> float:
+        return passage_factor(self._mention_count(id))
 
-    def _mentions(self, id: str) -> int:
+    def _mention_count(self, id: str) -> int:
         number = self._graph.mentioned(id)
         return 0 if number is None else int(self._graph.document_frequency[number])

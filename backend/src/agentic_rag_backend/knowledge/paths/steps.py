@@ -8,7 +8,7 @@ from agentic_rag_backend.knowledge.paths.base import Connection
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
 
-def related(one: str, facts: Sequence[VisibleFact], *, min_weight: float = 0.0) -> Connection | None:
+def connect_entities(source_id: str, facts: Sequence[VisibleFact], *, min_weight: float = 0.0) -> Connection | None:
     """Return the step from the entity ``one`` over the heaviest of the facts; None if none has the least weight.
 
     Args:
@@ -27,6 +27,6 @@ def related(one: str, facts: Sequence[VisibleFact], *, min_weight: float = 0.0) 
         weight=best.weight,
         chunk_id=support.chunk_id,
         document_id=support.document_id,
-        forward=best.source.id == one,
+        forward=best.source.id == source_id,
         others=tuple(enough[1:]),
     )

@@ -68,11 +68,11 @@ class Trails:
         """By length: the best trails to each entity."""
         return self._levels
 
-    def frontier(self, most: int) -> list[Node]:
+    def frontier(self, maximum: int) -> list[Node]:
         """Return the entities that the longest trails may be continued from, the best first, at most ``most``."""
-        last = self._levels[-1]
-        inner = last if len(self._levels) == 1 else [node for node in last if node not in self._ends]
-        return sorted(inner, key=lambda node: (-last[node][0].score, node))[:most]
+        ends = self._levels[-1]
+        inner = ends if len(self._levels) == 1 else [node for node in ends if node not in self._ends]
+        return sorted(inner, key=lambda node: (-ends[node][0].score, node))[:maximum]
 
     def extend(self, strengths: Strengths) -> None:
         """Make the trails one step longer, over the neighbours in ``strengths``."""
@@ -81,30 +81,30 @@ class Trails:
             if len(self._levels) > 1 and node in self._ends:
                 continue
             gain = 1.0 if len(self._levels) == 1 else self._factor(node)
-            for other, step in strengths.get(node, {}).items():
-                if other in self._ends and other not in self._goals:
+            for neighbour, step in strengths.get(node, {}).items():
+                if neighbour in self._ends and neighbour not in self._goals:
                     continue
                 for trail in trails:
-                    if other not in trail.nodes:
-                        longer.setdefault(other, []).append(Trail((*trail.nodes, other), trail.score * gain * step))
+                    if neighbour not in trail.nodes:
+                        longer.setdefault(neighbour, []).append(Trail((*trail.nodes, neighbour), trail.score * gain * step))
         for trails in longer.values():
             trails.sort(key=lambda trail: (-trail.score, trail.nodes))
             del trails[KEPT_PER_NODE:]
         self._levels.append(longer)
 
-    def meetings(self, other: Trails, max_hops: int) -> Iterator[tuple[tuple[Node, ...], float]]:
+    def meetings(self, trails: Trails, max_hops: int) -> Iterator[tuple[tuple[Node, ...], float]]:
         """Yield the paths that join a trail of this end with one of the other end, with their scores. Some come twice."""
         for length, ahead in enumerate(self._levels):
-            for rest, behind in enumerate(other.levels):
-                if 1 <= length + rest <= max_hops:
-                    decay = DECAY ** (length + rest - 1)
+            for remainder, behind in enumerate(trails.levels):
+                if 1 <= length + remainder <= max_hops:
+                    decay = DECAY ** (length + remainder - 1)
                     for node in ahead.keys() & behind.keys():
-                        inside = length > 0 and rest > 0
+                        inside = length > 0 and remainder > 0
                         if inside and node in self._ends:
                             continue
                         through = self._factor(node) if inside else 1.0
-                        for one in ahead[node]:
+                        for trail in ahead[node]:
                             for two in behind[node]:
-                                nodes = one.nodes + two.nodes[-2::-1]
+                                nodes = trail.nodes + two.nodes[-2::-1]
                                 if len(set(nodes)) == len(nodes):
-                                    yield nodes, decay * through * one.score * two.score
+                                    yield nodes, decay * through * trail.score * two.score

@@ -81,39 +81,39 @@ def _entities(
     joined: dict[EditedEntity, list[Group]] = {}
     for key, group in groups.items():
         joined.setdefault(edited[key], []).append(group)
-    return tuple(_entity(entity, members, assigned, edits.label(entity.id)) for entity, members in joined.items())
+    return tuple(_build_entity(entity, members, assigned, edits.label(entity.id)) for entity, members in joined.items())
 
 
-def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[str, str], label: EditedLabel) -> Entity:
+def _build_entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[str, str], label: EditedLabel) -> Entity:
     """Return the entity of groups that resolve to one. The names of the first group come first, the editor's name last."""
     mark: NameMark = "deleted" if entity.deleted else ""
     names: dict[str, OtherName] = {}
     for group in members:
-        said = OtherName(group.name, "", label.type or group.type, group.description.written, assigned[group.key], mark)
-        names.setdefault(group.key, said)
+        other_name = OtherName(group.name, "", label.type or group.type, group.description.written, assigned[group.key], mark)
+        names.setdefault(group.key, other_name)
     for group in members:
         full = group.name
         for key, text in group.aliases.items():
             names.setdefault(key, OtherName(text, full, assigned=assigned[group.key], mark=mark))
     if label.name and not entity.deleted:
-        _choose(names, label.name)
-    main, *others = names.values()
-    others.sort(key=lambda said: said.name)
+        _mark_label(names, label.name)
+    main, *other_names = names.values()
+    other_names.sort(key=lambda other_name: other_name.name)
     return Entity(
         id=entity.id,
         name=main.name,
         type=main.type,
-        aliases=tuple(said.name for said in others),
+        aliases=tuple(other_name.name for other_name in other_names),
         description=main.description,
-        other_names=tuple(others),
+        other_names=tuple(other_names),
         assigned=main.assigned,
         mark=main.mark,
     )
 
 
-def _choose(names: dict[str, OtherName], chosen: str) -> None:
+def _mark_label(names: dict[str, OtherName], chosen: str) -> None:
     """Mark the name that an editor chose, which need not be one of the document's."""
-    key = next((key for key, said in names.items() if said.name == chosen), None)
+    key = next((key for key, name in names.items() if name.name == chosen), None)
     if key is None:
         # No normalised name begins with a space.
         names[f" {chosen}"] = OtherName(chosen, mark="label")
@@ -142,19 +142,23 @@ class _Facts:
             if entity := self._entities.get(mention.name):
                 count, about = self._mentions.get((entity, support), (0, False))
                 self._mentions[entity, support] = (count + (not mention.about), about or mention.about)
-        for stated in extraction.relationships:
-            source, target = self._entities.get(stated.source), self._entities.get(stated.target)
+        for relationship in extraction.relationships:
+            source, target = self._entities.get(relationship.source), self._entities.get(relationship.target)
             if source is None or target is None or source == target:
                 continue
-            id_ = relationship_id(self._tenant, source, stated.relation, target)
+            id_ = relationship_id(self._tenant, source, relationship.relation, target)
             sentence = RelationshipSupport(
-                relationship_id=id_, support=support, fact=stated.fact, start_char=stated.fact_start, end_char=stated.fact_end
+                relationship_id=id_,
+                support=support,
+                fact=relationship.fact,
+                start_char=relationship.fact_start,
+                end_char=relationship.fact_end,
             )
-            if (id_, support, stated.fact_start) not in self._sentences:
-                self._sentences[id_, support, stated.fact_start] = sentence
-                self._ends[id_] = (source, stated.relation, target)
-                self._weights[id_] = self._weights.get(id_, 0.0) + stated.confidence
-                self._validity.setdefault(id_, []).append((stated.valid_at, stated.invalid_at))
+            if (id_, support, relationship.fact_start) not in self._sentences:
+                self._sentences[id_, support, relationship.fact_start] = sentence
+                self._ends[id_] = (source, relationship.relation, target)
+                self._weights[id_] = self._weights.get(id_, 0.0) + relationship.confidence
+                self._validity.setdefault(id_, []).append((relationship.valid_at, relationship.invalid_at))
 
     def mentions(self) -> tuple[Mention, ...]:
         return tuple(
@@ -179,17 +183,17 @@ class _Facts:
                 relation=relation,
                 fact=facts[id_],
                 weight=round(self._weights[id_], 3),
-                valid_at=_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
-                invalid_at=_moment(end_of(self._validity[id_])),
-                supports=_ordered(supports[id_]),
+                valid_at=_to_time(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
+                invalid_at=_to_time(end_of(self._validity[id_])),
+                supports=_order_supports(supports[id_]),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
 
 
-def _moment(text: str | None) -> datetime | None:
+def _to_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _ordered(supports: Iterable[Support]) -> tuple[Support, ...]:
+def _order_supports(supports: Iterable[Support]) -> tuple[Support, ...]:
     return tuple(dict.fromkeys(supports))

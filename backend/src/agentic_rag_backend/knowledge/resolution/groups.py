@@ -62,10 +62,10 @@ def group_names(extractions: Sequence[Extraction], limits: NameLimits, edits: Ed
     The first name given for an alias wins, and aliases that an editor denied do not count.
     """
     keys, left_out = NameKeys(), LeftOut()
-    permitted = [_without_denied(extraction, edits) for extraction in extractions] if edits else extractions
+    permitted = [_drop_denied_aliases(extraction, edits) for extraction in extractions] if edits else extractions
     limited = limit_names(permitted, limits, keys, left_out)
     forest = _AliasForest(limits.aliases_per_name)
-    for alias in _aliases(limited):
+    for alias in _all_aliases(limited):
         left_out.aliases += not forest.join(keys(alias.alias), keys(alias.name))
     grouping = _Grouping(forest, keys)
     for extraction in limited:
@@ -100,15 +100,15 @@ def is_local(name: str, alias: str) -> bool:
     return all(word in words for word in normalise_name(alias).split())
 
 
-def _without_denied(extraction: Extraction, edits: Edits) -> Extraction:
+def _drop_denied_aliases(extraction: Extraction, edits: Edits) -> Extraction:
     """Return an extraction without aliases that an editor denied."""
-    kept = tuple(
+    permitted = tuple(
         alias for alias in extraction.aliases if not edits.apart(normalise_name(alias.name), normalise_name(alias.alias))
     )
-    return extraction if len(kept) == len(extraction.aliases) else replace(extraction, aliases=kept)
+    return extraction if len(permitted) == len(extraction.aliases) else replace(extraction, aliases=permitted)
 
 
-def _aliases(extractions: Sequence[Extraction]) -> Iterator[Alias]:
+def _all_aliases(extractions: Sequence[Extraction]) -> Iterator[Alias]:
     for extraction in extractions:
         yield from extraction.aliases
 
@@ -122,8 +122,8 @@ class _AliasForest:
         most: aliases that a root may have.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_aliases: int) -> None:
+        self._most = max_aliases
         self._parents: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
 
@@ -161,26 +161,26 @@ class _Grouping:
     def add_names(self, extraction: Extraction) -> None:
         """Count the spellings and types of names."""
         for mention in extraction.mentions:
-            self._count(mention.name, mention.type, 1)
+            self._count_name(mention.name, mention.type, 1)
         for relationship in extraction.relationships:
-            self._count(relationship.source, relationship.source_type, 0)
-            self._count(relationship.target, relationship.target_type, 0)
+            self._count_name(relationship.source, relationship.source_type, 0)
+            self._count_name(relationship.target, relationship.target_type, 0)
 
     def add_statements(self, extraction: Extraction) -> None:
         """Add descriptions and the aliases that hold in other documents."""
-        for said in extraction.descriptions:
-            group = self._group(self._keys(said.name))
-            if group is not None and (group.key, said.text) not in self._described:
-                self._described.add((group.key, said.text))
-                group.description |= Description.parse(said.text)
+        for description in extraction.descriptions:
+            group = self._group_of(self._keys(description.name))
+            if group is not None and (group.key, description.text) not in self._described:
+                self._described.add((group.key, description.text))
+                group.description |= Description.parse(description.text)
         for alias in extraction.aliases:
-            self._count(alias.name, alias.type, 0)
+            self._count_name(alias.name, alias.type, 0)
             key = self._keys(alias.alias)
-            group = self._group(key)
+            group = self._group_of(key)
             if group is not None and key != group.key and not is_local(alias.name, alias.alias):
-                group.aliases.setdefault(key, _spaced(alias.alias))
+                group.aliases.setdefault(key, _normalise_spaces(alias.alias))
 
-    def _group(self, key: str) -> Group | None:
+    def _group_of(self, key: str) -> Group | None:
         if not key:
             return None
         root = self.roots.get(key)
@@ -192,15 +192,15 @@ class _Grouping:
             group = self.groups[root] = Group(root)
         return group
 
-    def _count(self, text: str, type_: str, times: int) -> None:
+    def _count_name(self, text: str, type_: str, times: int) -> None:
         key = self._keys(text)
-        group = self._group(key)
+        group = self._group_of(key)
         if group is None:
             return
         group.types[type_] += times
         if key == group.key:
-            group.texts[_spaced(text)] += times
+            group.texts[_normalise_spaces(text)] += times
 
 
-def _spaced(text: str) -> str:
+def _normalise_spaces(text: str) -> str:
     return " ".join(text.split())

@@ -57,25 +57,27 @@ def limit_names(extractions: Sequence[Extraction], limits: NameLimits, keys: Nam
 
     The first names of a chunk are kept, its subjects before all others, and the first names of the document.
     """
-    known: set[str] = set()
+    document_names: set[str] = set()
     beyond: set[str] = set()
     limited = []
     for extraction in extractions:
-        names = _names(extraction, keys)
-        kept = names[: limits.names_per_chunk]
-        left_out.of_chunks += len(names) - len(kept)
-        room = limits.names_per_document - len(known)
-        fresh = [key for key in kept if key not in known]
-        known.update(fresh[:room])
+        names = _names_of(extraction, keys)
+        chunk_names = names[: limits.names_per_chunk]
+        left_out.of_chunks += len(names) - len(chunk_names)
+        room = limits.names_per_document - len(document_names)
+        fresh = [key for key in chunk_names if key not in document_names]
+        document_names.update(fresh[:room])
         beyond.update(fresh[room:])
         limited.append(
-            extraction if len(kept) == len(names) and len(fresh) <= room else _only(extraction, known, set(kept), keys)
+            extraction
+            if len(chunk_names) == len(names) and len(fresh) <= room
+            else _restrict_names(extraction, document_names, set(chunk_names), keys)
         )
     left_out.of_document += len(beyond)
     return limited
 
 
-def _names(extraction: Extraction, keys: NameKeys) -> list[str]:
+def _names_of(extraction: Extraction, keys: NameKeys) -> list[str]:
     """Return the normalised names of a chunk in their order, its subjects first."""
     names = dict.fromkeys(keys(mention.name) for mention in extraction.mentions if mention.about)
     names |= dict.fromkeys(keys(mention.name) for mention in extraction.mentions)
@@ -87,16 +89,18 @@ def _names(extraction: Extraction, keys: NameKeys) -> list[str]:
     return list(names)
 
 
-def _only(extraction: Extraction, known: set[str], kept: set[str], keys: NameKeys) -> Extraction:
+def _restrict_names(extraction: Extraction, document_names: set[str], chunk_names: set[str], keys: NameKeys) -> Extraction:
     """Return an extraction with the names that are both ``known`` and ``kept``."""
 
-    def allowed(*names: str) -> bool:
-        return all(keys(name) in kept and keys(name) in known for name in names)
+    def may_keep(*names: str) -> bool:
+        return all(keys(name) in chunk_names and keys(name) in document_names for name in names)
 
     return replace(
         extraction,
-        mentions=tuple(mention for mention in extraction.mentions if allowed(mention.name)),
-        relationships=tuple(said for said in extraction.relationships if allowed(said.source, said.target)),
-        aliases=tuple(alias for alias in extraction.aliases if allowed(alias.name, alias.alias)),
-        descriptions=tuple(said for said in extraction.descriptions if allowed(said.name)),
+        mentions=tuple(mention for mention in extraction.mentions if may_keep(mention.name)),
+        relationships=tuple(
+            relationship for relationship in extraction.relationships if may_keep(relationship.source, relationship.target)
+        ),
+        aliases=tuple(alias for alias in extraction.aliases if may_keep(alias.name, alias.alias)),
+        descriptions=tuple(description for description in extraction.descriptions if may_keep(description.name)),
     )

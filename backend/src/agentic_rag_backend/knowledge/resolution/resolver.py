@@ -48,14 +48,14 @@ class Resolver:
         """Return the edits of a tenant's graph that are in effect. They are read again only after they changed."""
         if self._edits is None:
             return NO_EDITS
-        changes, known = await self._edits.changes(tenant), self._read.get(tenant)
-        if known is None or known[0] != changes:
+        changes, cached = await self._edits.changes(tenant), self._read.get(tenant)
+        if cached is None or cached[0] != changes:
             # An edit that comes between the two reads is read once more.
-            known = self._read[tenant] = (changes, Edits(await self._edits.in_effect(tenant)))
+            cached = self._read[tenant] = (changes, Edits(await self._edits.in_effect(tenant)))
         self._read.move_to_end(tenant)
         if len(self._read) > _TENANTS_READ:
             self._read.popitem(last=False)
-        return known[1]
+        return cached[1]
 
     async def resolve(
         self, tenant: TenantId, document_id: str, version: int, title: str, extractions: Sequence[Extraction]
@@ -67,14 +67,14 @@ class Resolver:
         """
         require_tenant(tenant)
         edits = await self.edits(tenant)
-        items = sum(map(_items, extractions))
+        items = sum(map(_count_items, extractions))
         names = await self._offload(names_of_document, extractions, self._limits, edits, items=items)
         assigned = await self.identities.assign(tenant, document_id, names, edits)
         resolved = ResolvedVersion(tenant, document_id, version, title, assigned.ids, assigned.unsettled)
         return await self._offload(build_knowledge, resolved, extractions, self._limits, edits, items=items)
 
 
-def _items(extraction: Extraction) -> int:
+def _count_items(extraction: Extraction) -> int:
     """Return how many names, statements and aliases an extraction has."""
     statements = len(extraction.relationships) + len(extraction.descriptions)
     return len(extraction.mentions) + 2 * (statements + len(extraction.aliases))

@@ -34,15 +34,15 @@ class Acronyms:
         """Yield the names that begin with the first letter of ``short`` and that it abbreviates, in alphabetical order."""
         with self._building:
             if not self._built:
-                self._build()
-        wanted = short.lower().encode()
-        if len(wanted) > LONGEST:
+                self._build_index()
+        acronym = short.lower().encode()
+        if len(acronym) > LONGEST:
             return
-        start, end = np.searchsorted(self._acronyms, [wanted]), np.searchsorted(self._acronyms, [wanted], side="right")
+        start, end = np.searchsorted(self._acronyms, [acronym]), np.searchsorted(self._acronyms, [acronym], side="right")
         for position in self._positions[int(start[0]) : int(end[0])].tolist():
             yield self._ordered[position]
 
-    def _build(self) -> None:
+    def _build_index(self) -> None:
         ordered = sorted(self._names)
         acronyms: list[bytes] = []
         positions: list[int] = []

@@ -56,48 +56,50 @@ class TenantGraphs:
         """
         if tenant.created_at > self._forgotten.get(tenant.id, tenant.created_at):
             del self._forgotten[tenant.id]  # the tenant was created again under the same id
-        held = self._held.get(tenant.id)
-        if held is not None and held.state_version >= tenant.state_version:
+        cached = self._held.get(tenant.id)
+        if cached is not None and cached.state_version >= tenant.state_version:
             self._held.move_to_end(tenant.id)
-            return held.graph
+            return cached.graph
         # A running load may have begun before this question's state. The next load has not.
-        loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+        loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin_load(tenant.id))
         if loaded.state_version < tenant.state_version:
-            loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+            loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin_load(tenant.id))
         return loaded.graph
 
-    def _begin(self, tenant: TenantId) -> asyncio.Task[_Held]:
-        task = asyncio.create_task(self._load(tenant))
+    def _begin_load(self, tenant: TenantId) -> asyncio.Task[_Held]:
+        task = asyncio.create_task(self._load_graph(tenant))
         self._loading[tenant] = task
         task.add_done_callback(self._outdated.discard)
-        task.add_done_callback(lambda done: self._ended(tenant, done))
+        task.add_done_callback(lambda task_: self._end_load(tenant, task_))
         return task
 
-    def _ended(self, tenant: TenantId, task: asyncio.Task[_Held]) -> None:
+    def _end_load(self, tenant: TenantId, task: asyncio.Task[_Held]) -> None:
         if self._loading.get(tenant) is task:
             del self._loading[tenant]
         if not task.cancelled():
             task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
 
-    async def _load(self, tenant: TenantId) -> _Held:
-        held = self._held.get(tenant)
-        seen = await self._documents.visibility(tenant, since=held.state_version if held is not None else None)
-        changed = dict(seen.versions)
-        if held is not None and not seen.whole and not changed:
+    async def _load_graph(self, tenant: TenantId) -> _Held:
+        cached = self._held.get(tenant)
+        visibility = await self._documents.visibility(tenant, since=cached.state_version if cached is not None else None)
+        changed = dict(visibility.versions)
+        if cached is not None and not visibility.whole and not changed:
             # The documents are the same: a flag or a generation changed.
-            loaded = _Held(seen.state_version, held.ledger, held.graph)
+            loaded = _Held(visibility.state_version, cached.ledger, cached.graph)
         else:
-            if held is not None and (seen.whole or held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
-                held = None
-                seen = seen if seen.whole else await self._documents.visibility(tenant)
-                changed = dict(seen.versions)
-            seen, knowledge = await self._read(tenant, seen, changed, everything=held is None)
-            loaded = await self._applied(tenant, held, knowledge, seen.state_version)
-        self._keep(tenant, loaded)
+            if cached is not None and (
+                visibility.whole or cached.ledger.worn or len(changed) > ANEW_SHARE * cached.ledger.document_count
+            ):
+                cached = None
+                visibility = visibility if visibility.whole else await self._documents.visibility(tenant)
+                changed = dict(visibility.versions)
+            visibility, knowledge = await self._read_knowledge(tenant, visibility, changed, everything=cached is None)
+            loaded = await self._apply_knowledge(tenant, cached, knowledge, visibility.state_version)
+        self._cache_graph(tenant, loaded)
         return loaded
 
-    async def _read(
-        self, tenant: TenantId, seen: Visibility, changed: Mapping[str, int], *, everything: bool
+    async def _read_knowledge(
+        self, tenant: TenantId, visibility: Visibility, changed: Mapping[str, int], *, everything: bool
     ) -> tuple[Visibility, Knowledge]:
         """Read the knowledge of the changed documents. Read documents again that changed in the meantime.
 
@@ -111,16 +113,16 @@ class TenantGraphs:
             async for batch in self._graph.stream_knowledge(tenant, ids):
                 # In a thread: one batch takes some milliseconds.
                 await asyncio.to_thread(knowledge.add, batch)
-            later = await self._documents.visibility(tenant, since=seen.state_version)
-            meanwhile = _differing(knowledge.versions, later)
-            seen = later
+            later = await self._documents.visibility(tenant, since=visibility.state_version)
+            meanwhile = _find_changes(knowledge.versions, later)
+            visibility = later
             if not meanwhile:
-                return seen, knowledge
+                return visibility, knowledge
             knowledge.forget(meanwhile)
             ids = [id for id, version in meanwhile.items() if version]
 
-    async def _applied(self, tenant: TenantId, held: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
-        ledger = GraphLedger() if held is None else held.ledger
+    async def _apply_knowledge(self, tenant: TenantId, cached: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
+        ledger = GraphLedger() if cached is None else cached.ledger
 
         def work() -> TenantGraph:
             ledger.apply(knowledge)
@@ -130,12 +132,12 @@ class TenantGraphs:
             graph = await asyncio.to_thread(work)
         except BaseException:
             # An error may have left the ledger incomplete, so it must not be reused.
-            if held is not None and self._held.get(tenant) is held:
+            if cached is not None and self._held.get(tenant) is cached:
                 del self._held[tenant]
             raise
         return _Held(state_version, ledger, graph)
 
-    def _keep(self, tenant: TenantId, loaded: _Held) -> None:
+    def _cache_graph(self, tenant: TenantId, loaded: _Held) -> None:
         if tenant in self._forgotten or asyncio.current_task() in self._outdated:
             return
         self._held[tenant] = loaded
@@ -157,17 +159,17 @@ class TenantGraphs:
     @property
     def size_bytes(self) -> int:
         """Memory held by all graphs."""
-        return sum(held.graph.size_bytes for held in self._held.values())
+        return sum(cached.graph.size_bytes for cached in self._held.values())
 
 
-def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:
+def _find_changes(versions: Mapping[str, int], later: Visibility) -> dict[str, int]:
     """Return the documents that changed since they were read, with the visible version.
 
     A change may leave the version as it is: the knowledge of a document is written again if its names mean other entities.
     """
     if not later.whole:
         return dict(later.versions)
-    changed = {id: version for id, version in later.versions.items() if read.get(id) != version}
+    changed = {id: version for id, version in later.versions.items() if versions.get(id) != version}
     if later.whole:
-        changed |= {id: 0 for id, version in read.items() if version and id not in later.versions}
+        changed |= {id: 0 for id, version in versions.items() if version and id not in later.versions}
     return changed

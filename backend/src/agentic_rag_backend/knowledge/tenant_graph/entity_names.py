@@ -64,8 +64,10 @@ class EntityNames:
             namings.entities.astype(np.int64) * len(texts) + namings.names, return_inverse=True, return_counts=True
         )
         used = zip((pairs // len(texts)).tolist(), (pairs % len(texts)).tolist(), strict=True) if texts else ()
-        numbers = np.fromiter((self._number(entity, texts[place]) for entity, place in used), dtype=np.int32, count=len(pairs))
-        _view(self._uses)[numbers] += counts
+        numbers = np.fromiter(
+            (self._number_of(entity, texts[text_number]) for entity, text_number in used), dtype=np.int32, count=len(pairs)
+        )
+        _view_of(self._uses)[numbers] += counts
         return np.asarray(numbers[inverse])
 
     def set_labels(self, labels: EntityLabels, knowledge: Knowledge) -> None:
@@ -76,26 +78,26 @@ class EntityNames:
         """
         texts, types = list(knowledge.names), list(knowledge.types)
         # The last entry for an entity is the newest.
-        entities, place = np.unique(labels.entities[::-1], return_index=True)
-        names, kinds = labels.names[::-1][place], labels.types[::-1][place]
+        entities, newest = np.unique(labels.entities[::-1], return_index=True)
+        names, kinds = labels.names[::-1][newest], labels.types[::-1][newest]
         for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
-            self._label[entity] = self._number(entity, texts[text])
+            self._label[entity] = self._number_of(entity, texts[text])
         for type_ in types:
             if type_ not in self._type_numbers:
                 self._type_numbers[type_] = len(self._types)
                 self._types.append(type_)
-        known = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
-        _view(self._type)[entities] = known[kinds]
+        type_numbers = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
+        _view_of(self._type)[entities] = type_numbers[kinds]
 
     def drop(self, numbers: Ints) -> None:
         """Remove one use of each of the names."""
-        np.subtract.at(_view(self._uses), numbers, 1)
+        np.subtract.at(_view_of(self._uses), numbers, 1)
 
     def entities_of(self, numbers: Ints) -> Ints:
         """Return the entities of the names."""
-        return np.asarray(_view(self._entity_of)[numbers])
+        return np.asarray(_view_of(self._entity_of)[numbers])
 
-    def _number(self, entity: int, text: str) -> int:
+    def _number_of(self, entity: int, text: str) -> int:
         number = self._first[entity]
         while number != NONE:
             if self._texts[number] == text:
@@ -110,26 +112,26 @@ class EntityNames:
         self._first[entity] = number
         return number
 
-    def _used(self, entity: int) -> list[int]:
-        found, number = [], self._first[entity]
+    def _names_in_use(self, entity: int) -> list[int]:
+        numbers, number = [], self._first[entity]
         while number != NONE:
             if self._uses[number]:
-                found.append(number)
+                numbers.append(number)
             number = self._next[number]
-        return found
+        return numbers
 
     def settle(self, entities: Ints) -> None:
         """Update the displayed names of entities after uses of their names changed: the first by `name_order`."""
-        label = _view(self._label)[entities]
+        label = _view_of(self._label)[entities]
         used = label != NONE
-        used[used] = _view(self._uses)[label[used]] > 0
-        _view(self._shown)[entities[used]] = label[used]
+        used[used] = _view_of(self._uses)[label[used]] > 0
+        _view_of(self._shown)[entities[used]] = label[used]
         for entity in entities[~used].tolist():
-            self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
+            self._shown[entity] = min(self._names_in_use(entity), key=lambda number: self._texts[number], default=NONE)
 
-    def normalised(self, entity: int) -> set[str]:
+    def normalise_names(self, entity: int) -> set[str]:
         """Return the names in use, normalised for comparison with questions."""
-        return {normalise_name(self._texts[number]) for number in self._used(entity)} - {""}
+        return {normalise_name(self._texts[number]) for number in self._names_in_use(entity)} - {""}
 
     def link(self, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
         """Update the entities that names refer to. ``before`` and ``after`` are each entity's searchable names."""
@@ -137,19 +139,19 @@ class EntityNames:
         added: dict[str, list[int]] = {}
         unseen = dict(before)
         for entity, names in after:
-            held = unseen.pop(entity, _NO_NAMES)
-            for name in held - names:
+            names_before = unseen.pop(entity, _NO_NAMES)
+            for name in names_before - names:
                 removed.setdefault(name, set()).add(entity)
-            for name in names - held:
+            for name in names - names_before:
                 added.setdefault(name, []).append(entity)
-        for entity, held in unseen.items():
-            for name in held:
+        for entity, names_before in unseen.items():
+            for name in names_before:
                 removed.setdefault(name, set()).add(entity)
-        known = self.names()
+        current = self.names()
         changed = dict(self._changed)
         for name in {**removed, **added}:
-            gone = removed.get(name, _NO_ENTITIES)
-            entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
+            removed_entities = removed.get(name, _NO_ENTITIES)
+            entities = [*(entity for entity in current.get(name, ()) if entity not in removed_entities), *added.get(name, ())]
             if len(entities) > 1:
                 entities.sort(key=self._entity_ids.__getitem__)
             changed[name] = tuple(entities)
@@ -170,16 +172,16 @@ class EntityNames:
             ids=self._entity_ids,
             names=self._texts,
             types=self._types,
-            name_of=_copied(self._shown),
-            type_of=_copied(self._type),
-            entity_of=_copied(self._entity_of),
-            uses=_copied(self._uses),
+            name_of=_copy_of(self._shown),
+            type_of=_copy_of(self._type),
+            entity_of=_copy_of(self._entity_of),
+            uses=_copy_of(self._uses),
         )
 
     @property
     def worn(self) -> bool:
         """Whether most names are no longer in use."""
-        return len(self._uses) > 2 * int(np.count_nonzero(_copied(self._uses))) + _CHANGED_MINIMUM
+        return len(self._uses) > 2 * int(np.count_nonzero(_copy_of(self._uses))) + _CHANGED_MINIMUM
 
     @property
     def size_bytes(self) -> int:
@@ -188,10 +190,10 @@ class EntityNames:
         return self._text_bytes + _TEXT_BYTES * len(self._texts) + 16 * len(self._first) + postings
 
 
-def _view(column: array[int]) -> Ints:
+def _view_of(column: array[int]) -> Ints:
     """Return a writable view. It must be released before the column can grow."""
     return np.frombuffer(column, dtype=np.int32) if column else np.zeros(0, dtype=np.int32)
 
 
-def _copied(column: Iterable[int]) -> Ints:
+def _copy_of(column: Iterable[int]) -> Ints:
     return np.array(column, dtype=np.int32)

@@ -166,8 +166,8 @@ class TenantGraph:
         """Return the names that visible documents use for an entity: the displayed name, then the most used ones."""
         texts = self.entity_texts
         used = np.flatnonzero((texts.entity_of == number) & (texts.uses > 0)).tolist()
-        shown = texts.name_of[number]
-        used.sort(key=lambda name: (name != shown, -texts.uses[name], texts.names[name]))
+        display_name = texts.name_of[number]
+        used.sort(key=lambda name: (name != display_name, -texts.uses[name], texts.names[name]))
         return [texts.names[name] for name in used]
 
 

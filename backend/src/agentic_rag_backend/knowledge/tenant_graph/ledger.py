@@ -66,35 +66,35 @@ class GraphLedger:
 
     def apply(self, knowledge: Knowledge) -> None:
         """Replace the knowledge of the documents in ``knowledge.versions``."""
-        known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
-        self._documents.add(known)
-        documents = self._documents.numbers(known)
+        versions = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
+        self._documents.add(versions)
+        documents = self._documents.numbers(versions)
         for rows in (self._chunks_of, self._namings_of, self._versions):
             rows.grow(len(self._documents))
-        _, gone = self._chunks_of.now().gather(documents)
+        _, removed_chunks = self._chunks_of.now().gather(documents)
         _, unnamed = self._namings_of.now().gather(documents)
-        _, left = self._mentions.now().gather(gone)
+        _, removed_links = self._mentions.now().gather(removed_chunks)
         namings = self._number_namings(knowledge)
         edges = self._number_mentions(knowledge)
-        linked = np.unique(np.concatenate([left >> 1, edges.entities]))
+        linked = np.unique(np.concatenate([removed_links >> 1, edges.entities]))
         touched = np.unique(np.concatenate([linked, namings.entities, self._names.entities_of(unnamed)]))
         before = dict(self._found_by(touched))
         self._names.drop(unnamed)
         _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
         self._names.set_labels(self._number_labels(knowledge), knowledge)
         self._names.settle(touched)
-        self._put_chunks(documents, gone, edges)
-        self._put_links(linked, gone, edges)
-        self._versions.view[documents] = list(known.values())
+        self._put_chunks(documents, removed_chunks, edges)
+        self._put_links(linked, removed_chunks, edges)
+        self._versions.view[documents] = list(versions.values())
         self._names.link(before, self._found_by(touched))
 
     def _number_namings(self, knowledge: Knowledge) -> Namings:
         """Return the namings with the ledger's numbers of documents and entities. Text numbers are unchanged."""
         namings = knowledge.namings
-        entities = _numbered(self._entities, knowledge.entities, namings.entities)
+        entities = _number_ids(self._entities, knowledge.entities, namings.entities)
         for column in (self._links, self._about, self._names):
             column.grow(len(self._entities))
-        return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
+        return replace(namings, documents=_number_ids(self._documents, knowledge.documents, namings.documents), entities=entities)
 
     def _number_labels(self, knowledge: Knowledge) -> EntityLabels:
         """Return the labels of entities that have a number here. Other entities belong to no visible document."""
@@ -102,43 +102,43 @@ class GraphLedger:
         index = self._entities.index
         numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
         entities = numbers[labels.entities]
-        known = entities >= 0
-        return EntityLabels(entities[known], labels.names[known], labels.types[known])
+        is_numbered = entities >= 0
+        return EntityLabels(entities[is_numbered], labels.names[is_numbered], labels.types[is_numbered])
 
     def _number_mentions(self, knowledge: Knowledge) -> _NewEdges:
         mentions = knowledge.mentions
-        chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
+        chunks = _number_ids(self._chunks, knowledge.chunks, mentions.chunks)
         self._mentions.grow(len(self._chunks))
-        entities = _numbered(self._entities, knowledge.entities, mentions.entities)
+        entities = _number_ids(self._entities, knowledge.entities, mentions.entities)
         # A chunk can both mention an entity and be about it. The stronger edge counts.
         order = np.lexsort((-mentions.about, entities, self._entities.keys[entities], chunks))
         pairs = np.stack([chunks[order], entities[order]])
         order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
-        documents = _numbered(self._documents, knowledge.documents, mentions.documents[order])
+        documents = _number_ids(self._documents, knowledge.documents, mentions.documents[order])
         return _NewEdges(documents, chunks[order], entities[order], mentions.about[order])
 
     def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
         """Yield the searchable names of entities. Entities that no chunk mentions are not searchable."""
         mentioned = entities[self._links.now().lengths[entities] > 0]
-        return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
+        return ((entity, self._names.normalise_names(entity)) for entity in mentioned.tolist())
 
-    def _put_chunks(self, documents: Ints, gone: Ints, edges: _NewEdges) -> None:
-        chunks, first, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
-        _put_groups(self._chunks_of, documents, edges.documents[first], chunks)
-        _empty(self._mentions, np.unique(gone))
+    def _put_chunks(self, documents: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
+        chunks, first_places, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
+        _put_groups(self._chunks_of, documents, edges.documents[first_places], chunks)
+        _empty_rows(self._mentions, np.unique(removed_chunks))
         self._mentions.replace(chunks, lengths, edges.entities * 2 + edges.about)
 
-    def _put_links(self, entities: Ints, gone: Ints, edges: _NewEdges) -> None:
+    def _put_links(self, entities: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
         position, values = self._links.now().gather(entities)
         is_gone = np.zeros(len(self._chunks), dtype=bool)
-        is_gone[gone] = True
+        is_gone[removed_chunks] = True
         stays = ~is_gone[values >> 1]
         position, values = position[stays], values[stays]
         keys = self._chunks.keys
         row, chunks = np.searchsorted(entities, edges.entities), edges.chunks
         order = np.lexsort((keys[chunks], row))
         row, chunks, about = row[order], chunks[order], edges.about[order]
-        at = _places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
+        at = _find_places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
         position, values = np.insert(position, at, row), np.insert(values, at, chunks * 2 + about)
         self._links.replace(entities, np.bincount(position, minlength=len(entities)), values)
         self._about.view[entities] = np.bincount(position, weights=values & 1, minlength=len(entities))
@@ -195,19 +195,19 @@ class GraphLedger:
         return tables + self._versions.size_bytes + self._about.size_bytes + sum(pool.size_bytes for pool in pools)
 
 
-def _empty(pool: RowPool, rows: Ints) -> None:
+def _empty_rows(pool: RowPool, rows: Ints) -> None:
     pool.replace(rows, np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
 def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
     """Replace each of ``rows`` by the values that belong to it according to ``of``. Rows without values become empty."""
-    _empty(pool, rows)
+    _empty_rows(pool, rows)
     order = np.argsort(of, kind="stable")
     groups, lengths = np.unique(of, return_counts=True)
     pool.replace(groups, lengths, values[order])
 
 
-def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
+def _find_places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
     """Return the positions at which to insert new values into concatenated rows, each sorted by key.
 
     Args:
@@ -216,23 +216,23 @@ def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new:
     """
     starts = np.cumsum(lengths) - lengths
     at = starts[row]
-    groups, first, counts = np.unique(row, return_index=True, return_counts=True)
+    groups, first_places, counts = np.unique(row, return_index=True, return_counts=True)
     grown = lengths[groups] > 0
-    for number, begin, count in zip(groups[grown].tolist(), first[grown].tolist(), counts[grown].tolist(), strict=True):
-        held = keys[starts[number] : starts[number] + lengths[number]]
-        at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
+    for number, begin, count in zip(groups[grown].tolist(), first_places[grown].tolist(), counts[grown].tolist(), strict=True):
+        row_keys = keys[starts[number] : starts[number] + lengths[number]]
+        at[begin : begin + count] += np.searchsorted(row_keys, new[begin : begin + count])
     return at
 
 
-def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
+def _number_ids(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
     """Return the ``numbers`` of ids that are given as places in ``texts``. New ids are added."""
     places = np.unique(used)
     ids = list(texts)
-    held = [ids[place] for place in places.tolist()]
-    numbers.add(held)
-    found = np.zeros(len(ids), dtype=np.int32)
-    found[places] = numbers.numbers(held)
-    return np.asarray(found[used])
+    used_ids = [ids[position] for position in places.tolist()]
+    numbers.add(used_ids)
+    numbers_of = np.zeros(len(ids), dtype=np.int32)
+    numbers_of[places] = numbers.numbers(used_ids)
+    return np.asarray(numbers_of[used])
 
 
 def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:

@@ -53,8 +53,8 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
     for raw in _WORD.finditer(text):
         if len(words) >= MAX_LINKED_WORDS:
             break
-        marked, place = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
-        words += [(form, marked, place) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
+        marked, characters = _has_mark(raw[0]), _find_characters(raw)  # once, however many words there are in "A-A-A-A"
+        words += [(form, marked, characters) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
     forms = [form for form, _, _ in words]
     spans: list[NamedSpan] = []
     used = bytearray(len(words))
@@ -65,7 +65,7 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
             numbers = graph.names.get(name)
             if numbers is None or any(used[start:stop]):
                 continue
-            weight = _weight([word[:2] for word in words[start:stop]])
+            weight = _link_strength([word[:2] for word in words[start:stop]])
             if weight <= 0:
                 continue
             used[start:stop] = b"\1" * length
@@ -73,9 +73,9 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
     return spans
 
 
-def _place(word: re.Match[str]) -> tuple[int, int]:
+def _find_characters(word: re.Match[str]) -> tuple[int, int]:
     """Return the characters of a word in the text, without the punctuation around it and without a possessive ending."""
-    inner = [place for place, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
+    inner = [index for index, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
     if not inner:
         return word.span()
     start, end = inner[0], inner[-1] + 1
@@ -84,12 +84,12 @@ def _place(word: re.Match[str]) -> tuple[int, int]:
     return word.start() + start, word.start() + end
 
 
-def _is_marked(word: str) -> bool:
+def _has_mark(word: str) -> bool:
     """Tell whether a word contains a capital letter or a digit, as names do."""
     return any(character.isupper() or character.isdigit() for character in word)
 
 
-def _weight(window: list[tuple[str, bool]]) -> float:
+def _link_strength(window: list[tuple[str, bool]]) -> float:
     if len(window) > 1:
         return 1.0 if any(form not in STOP_WORDS for form, _ in window) else 0.0
     form, marked = window[0]

@@ -31,7 +31,7 @@ def local_walk(
     for _ in range(iterations):
         chunks.read(transitions.from_chunks, entities, floor)
         entities.read(transitions.from_entities, chunks, floor)
-        to_entities, to_chunks = chunks.passed(len(entities.mass), floor), entities.passed(len(chunks.mass), floor)
+        to_entities, to_chunks = chunks.pass_mass(len(entities.mass), floor), entities.pass_mass(len(chunks.mass), floor)
         chunks.mass = damping * to_chunks + (1 - damping) * chunks.seeds
         entities.mass = damping * to_entities + (1 - damping) * entities.seeds
     result = np.zeros(len(chunk_seeds))
@@ -56,7 +56,7 @@ class _Visited:
         self._target: Places = np.zeros(0, dtype=np.int64)
         self._share = np.zeros(0)
 
-    def read(self, edges_of: EdgesOf, others: _Visited, floor: float) -> None:
+    def read(self, edges_of: EdgesOf, other_kind: _Visited, floor: float) -> None:
         """Read the edges of the nodes that have more than ``floor`` for the first time. ``others`` visits their ends."""
         places = np.flatnonzero((self.mass > floor) & ~self._read)
         if not len(places):
@@ -65,17 +65,17 @@ class _Visited:
         self._read[places] = True
         position, columns, share = edges_of(self.numbers[places])
         self._source = np.concatenate([self._source, places[position]])
-        self._target = np.concatenate([self._target, others._places(columns)])
+        self._target = np.concatenate([self._target, other_kind._places_of(columns)])
         self._share = np.concatenate([self._share, share])
 
-    def passed(self, count: int, floor: float) -> Floats:
+    def pass_mass(self, count: int, floor: float) -> Floats:
         """Return the mass that these nodes pass to the first ``count`` nodes of the other kind."""
-        given = np.where(self.mass > floor, self.mass, 0.0)
-        return np.bincount(self._target, weights=given[self._source] * self._share, minlength=count).astype(
+        passing = np.where(self.mass > floor, self.mass, 0.0)
+        return np.bincount(self._target, weights=passing[self._source] * self._share, minlength=count).astype(
             np.float64, copy=False
         )
 
-    def _places(self, numbers: NDArray[np.integer]) -> Places:
+    def _places_of(self, numbers: NDArray[np.integer]) -> Places:
         """Return the places of nodes. New ones get the next places, without mass."""
         places: Places = self._place_of[numbers]
         if len(unknown := numbers[places < 0]):
@@ -83,8 +83,8 @@ class _Visited:
             order = np.arange(len(unknown))
             self._place_of[unknown] = order
             new = unknown[self._place_of[unknown] == order]
-            held = len(self.numbers)
-            self._place_of[new] = np.arange(held, held + len(new))
+            count = len(self.numbers)
+            self._place_of[new] = np.arange(count, count + len(new))
             self.numbers = np.concatenate([self.numbers, new])
             self.seeds = np.concatenate([self.seeds, np.zeros(len(new))])
             self.mass = np.concatenate([self.mass, np.zeros(len(new))])

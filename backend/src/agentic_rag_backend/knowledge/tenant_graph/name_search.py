@@ -18,7 +18,7 @@ class NameMatch(IntEnum):
     """A later word of the name begins like the search, such as "voss" in "Mira Voss"."""
 
 
-def entities_named(graph: TenantGraph, name: str) -> tuple[int, ...]:
+def find_named_entities(graph: TenantGraph, name: str) -> tuple[int, ...]:
     """Return the entities that have exactly this name or alias, in the form of `normalise_name`."""
     return graph.names.get(normalise_name(name), ())
 
@@ -28,10 +28,10 @@ def search_names(graph: TenantGraph, text: str) -> Mapping[int, NameMatch]:
 
     Names and ``text`` are compared in the form of `normalise_name`. Text without letters or digits matches nothing.
     """
-    wanted = normalise_name(text)
-    found: dict[int, NameMatch] = {}
-    for name, entities in graph.names.matching(wanted) if wanted else ():
-        match = NameMatch.WHOLE if name == wanted else NameMatch.BEGINNING if name.startswith(wanted) else NameMatch.WORD
+    words = normalise_name(text)
+    name_matches: dict[int, NameMatch] = {}
+    for name, entities in graph.names.matching(words) if words else ():
+        match = NameMatch.WHOLE if name == words else NameMatch.BEGINNING if name.startswith(words) else NameMatch.WORD
         for entity in entities:
-            found[entity] = min(match, found.get(entity, match))
-    return found
+            name_matches[entity] = min(match, name_matches.get(entity, match))
+    return name_matches

@@ -18,15 +18,15 @@ def sharing_chunks(graph: TenantGraph, number: int, *, limit: int) -> Mapping[in
 
     Of equal ones, rarer entities come first. Of entities with many chunks, `READ_CHUNKS` are read.
     """
-    _, entities, _ = graph.mentions.gather(_selected(graph, graph.links.of(number)))
-    others, shared = np.unique(entities[entities != number], return_counts=True)
-    order = np.lexsort((graph.entity_keys[others], graph.document_frequency[others], -shared))[:limit]
-    return dict(zip(others[order].tolist(), shared[order].tolist(), strict=True))
+    _, entities, _ = graph.mentions.gather(_select_chunks(graph, graph.links.of(number)))
+    neighbours, shared = np.unique(entities[entities != number], return_counts=True)
+    order = np.lexsort((graph.entity_keys[neighbours], graph.document_frequency[neighbours], -shared))[:limit]
+    return dict(zip(neighbours[order].tolist(), shared[order].tolist(), strict=True))
 
 
-def shared_count(graph: TenantGraph, one: int, other: int) -> int:
+def shared_count(graph: TenantGraph, entity_a: int, entity_b: int) -> int:
     """Return the number of chunks that mention both entities."""
-    return len(np.intersect1d(graph.links.of(one), graph.links.of(other)))
+    return len(np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b)))
 
 
 class SharedChunks:
@@ -46,8 +46,8 @@ class SharedChunks:
         chunks, left_out = _count_chunks(self._graph, self._numbers.intersection(without))
         counts = self._counts.copy()
         counts[np.searchsorted(self._chunks, chunks)] -= left_out
-        others = self._chunks[counts > 0]
-        return {number for number in candidates if np.isin(self._graph.links.of(number), others).any()}
+        other_chunks = self._chunks[counts > 0]
+        return {number for number in candidates if np.isin(self._graph.links.of(number), other_chunks).any()}
 
 
 def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Ints]:
@@ -59,9 +59,9 @@ def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Int
     return ordered, counts.astype(np.int32)
 
 
-def shared_chunk(graph: TenantGraph, one: int, other: int) -> str | None:
+def shared_chunk(graph: TenantGraph, entity_a: int, entity_b: int) -> str | None:
     """Return the id of a chunk that mentions both entities, None without any. The key of the chunk selects it."""
-    common = np.intersect1d(graph.links.of(one), graph.links.of(other))
+    common = np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b))
     return None if not len(common) else graph.chunk_ids[int(common[np.argmin(graph.chunk_keys[common])])]
 
 
@@ -72,7 +72,7 @@ def first_chunks(graph: TenantGraph, number: int, *, limit: int) -> list[str]:
     return [graph.chunk_ids[chunk] for chunk in chunks[order].tolist()]
 
 
-def _selected(graph: TenantGraph, chunks: Ints) -> Ints:
+def _select_chunks(graph: TenantGraph, chunks: Ints) -> Ints:
     if len(chunks) <= READ_CHUNKS:
         return chunks
     return np.asarray(chunks[np.argpartition(graph.chunk_keys[chunks], READ_CHUNKS)[:READ_CHUNKS]])

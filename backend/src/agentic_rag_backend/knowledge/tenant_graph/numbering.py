@@ -39,17 +39,17 @@ class Numbers:
         unknown = [id for id in dict.fromkeys(ids) if id not in self.index]
         if not unknown:
             return
-        keys = np.fromiter((_key(id) for id in unknown), dtype=np.uint64, count=len(unknown))
+        keys = np.fromiter((_key_of(id) for id in unknown), dtype=np.uint64, count=len(unknown))
         order = np.argsort(keys, kind="stable")
-        first = len(self.ids)
-        new = [unknown[place] for place in order.tolist()]
+        offset = len(self.ids)
+        new = [unknown[position] for position in order.tolist()]
         # The id is stored before its index entry, so that a concurrent reader finds both or neither.
         self.ids.extend(new)
-        for number, id in enumerate(new, first):
+        for number, id in enumerate(new, offset):
             self.index[id] = number
         self._text_bytes += sum(sys.getsizeof(id) for id in new)
         self._keys.grow(len(self.ids))
-        self._keys.view[first:] = keys[order]
+        self._keys.view[offset:] = keys[order]
 
     def numbers(self, ids: Collection[str]) -> Ints:
         """Return the numbers of ids. All ids must have one."""
@@ -69,7 +69,7 @@ class Numbers:
         return self._text_bytes + _ENTRY_BYTES * len(self.ids) + self._keys.size_bytes
 
 
-def _key(id: str) -> int:
+def _key_of(id: str) -> int:
     return int.from_bytes(blake2b(id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 

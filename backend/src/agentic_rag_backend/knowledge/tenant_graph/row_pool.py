@@ -107,14 +107,14 @@ class RowPool:
         self._starts.view[rows] = start + np.cumsum(lengths) - lengths
         self._lengths.view[rows] = lengths
         if len(self._values) - self._used > GARBAGE * self._used + SMALL:
-            self._pack()
+            self._pack_rows()
 
-    def _pack(self) -> None:
+    def _pack_rows(self) -> None:
         lengths = self._lengths.view.astype(np.int64)
-        _, held = self.now().gather(np.arange(len(lengths)))
+        _, values = self.now().gather(np.arange(len(lengths)))
         self._values = Column(np.int32)
-        self._values.grow(len(held))
-        self._values.view[:] = held
+        self._values.grow(len(values))
+        self._values.view[:] = values
         # This changes the positions in views: snapshots have copies, and the result of `now` is only valid until a change.
         self._starts.view[:] = np.cumsum(lengths) - lengths
 

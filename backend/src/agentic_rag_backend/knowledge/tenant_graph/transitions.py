@@ -58,11 +58,11 @@ class Transitions:
 
     def to_chunks(self, entities: Floats) -> Floats:
         """Return the mass that all ``entities`` pass to chunks."""
-        return np.asarray(self._dense()[0] @ entities)
+        return np.asarray(self._dense_matrices()[0] @ entities)
 
     def to_entities(self, chunks: Floats) -> Floats:
         """Return the mass that all ``chunks`` pass to entities."""
-        return np.asarray(self._dense()[1] @ chunks)
+        return np.asarray(self._dense_matrices()[1] @ chunks)
 
     def from_entities(self, rows: NDArray[np.integer]) -> tuple[Ints, Ints, Floats]:
         """Return (position in ``rows``, chunk, share of the entity's mass) of every edge of the given entities."""
@@ -82,13 +82,13 @@ class Transitions:
         sums = np.bincount(position, weights=weights * self._idf[entities], minlength=len(chunks))
         self._named[chunks] = np.where(sums > 0, sums, 1.0)
 
-    def _dense(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    def _dense_matrices(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
         """Return both directions as matrices, by chunk and by entity, for graphs small enough to walk completely."""
         if self._matrices is None:
             self._name(np.arange(len(self._named)))
             self._matrices = (
-                _matrix(self._by_chunk, np.ones(len(self._named)), self._totals),
-                _matrix(self._by_entity, self._idf, self._named),
+                _build_matrix(self._by_chunk, np.ones(len(self._named)), self._totals),
+                _build_matrix(self._by_entity, self._idf, self._named),
             )
         return self._matrices
 
@@ -98,7 +98,7 @@ class Transitions:
         return int(self._totals.nbytes + self._named.nbytes)
 
 
-def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
+def _build_matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
     """Return the weights as a matrix, multiplied by each row's gain and divided by each column's sum."""
     from scipy import sparse  # 14 MB, loaded only when a graph is walked
 

@@ -64,77 +64,77 @@ class Knowledge:
         self.documents, self.chunks, self.entities, self.names, self.types = Texts(), Texts(), Texts(), Texts(), Texts()
         nothing = KnowledgeBatch()
         self._mentions, self._namings, self._entity_labels = (
-            [self._mentioned(nothing)],
-            [self._named(nothing)],
-            [self._labelled(nothing)],
+            [self._add_mentions(nothing)],
+            [self._add_names(nothing)],
+            [self._add_labels(nothing)],
         )
         for batch in batches:
             self.add(batch)
 
     def add(self, batch: KnowledgeBatch) -> None:
         """Add a batch. Labels only count for entities that were named before."""
-        self._mentions.append(self._mentioned(batch))
-        self._namings.append(self._named(batch))
-        self._entity_labels.append(self._labelled(batch))
+        self._mentions.append(self._add_mentions(batch))
+        self._namings.append(self._add_names(batch))
+        self._entity_labels.append(self._add_labels(batch))
 
-    def _mentioned(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.mentions if supports_now(self.versions, each.support)]
-        lengths = [len(each.entity_ids) for each in kept]
+    def _add_mentions(self, batch: KnowledgeBatch) -> Ints:
+        visible = [mention for mention in batch.mentions if supports_now(self.versions, mention.support)]
+        lengths = [len(row.entity_ids) for row in visible]
         count = sum(lengths)
         columns = (
-            np.repeat(self.documents.numbers((each.support.document_id for each in kept), len(kept)), lengths),
-            np.repeat(self.chunks.numbers((each.support.chunk_id for each in kept), len(kept)), lengths),
-            self.entities.numbers((id for each in kept for id in each.entity_ids), count),
-            np.fromiter((about for each in kept for about in each.about), dtype=np.int32, count=count),
+            np.repeat(self.documents.numbers((row.support.document_id for row in visible), len(visible)), lengths),
+            np.repeat(self.chunks.numbers((row.support.chunk_id for row in visible), len(visible)), lengths),
+            self.entities.numbers((id for row in visible for id in row.entity_ids), count),
+            np.fromiter((about for row in visible for about in row.about), dtype=np.int32, count=count),
         )
         return np.stack(columns)
 
-    def _named(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.names if is_visible(self.versions, each.document_id, each.version)]
-        lengths = [len(each.entity_ids) for each in kept]
+    def _add_names(self, batch: KnowledgeBatch) -> Ints:
+        visible = [name for name in batch.names if is_visible(self.versions, name.document_id, name.version)]
+        lengths = [len(row.entity_ids) for row in visible]
         columns = (
-            np.repeat(self.documents.numbers((each.document_id for each in kept), len(kept)), lengths),
-            self.entities.numbers((id for each in kept for id in each.entity_ids), sum(lengths)),
-            self.names.numbers((name for each in kept for name in each.names), sum(lengths)),
+            np.repeat(self.documents.numbers((row.document_id for row in visible), len(visible)), lengths),
+            self.entities.numbers((id for row in visible for id in row.entity_ids), sum(lengths)),
+            self.names.numbers((name for row in visible for name in row.names), sum(lengths)),
         )
         return np.stack(columns)
 
-    def _labelled(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.labels if each.entity_id in self.entities]
+    def _add_labels(self, batch: KnowledgeBatch) -> Ints:
+        visible = [label for label in batch.labels if label.entity_id in self.entities]
         columns = (
-            self.entities.numbers((each.entity_id for each in kept), len(kept)),
-            self.names.numbers((each.name for each in kept), len(kept)),
-            self.types.numbers((each.type for each in kept), len(kept)),
+            self.entities.numbers((row.entity_id for row in visible), len(visible)),
+            self.names.numbers((row.name for row in visible), len(visible)),
+            self.types.numbers((row.type for row in visible), len(visible)),
         )
         return np.stack(columns)
 
     def forget(self, changed: Mapping[str, int]) -> None:
         """Change visible versions, and drop the added knowledge of those documents."""
         self.versions |= changed
-        gone = np.array([self.documents[id] for id in changed if id in self.documents], dtype=np.int32)
+        documents = np.array([self.documents[id] for id in changed if id in self.documents], dtype=np.int32)
         for columns in (self._mentions, self._namings):
-            columns[:] = [each[:, ~np.isin(each[0], gone)] for each in columns]
+            columns[:] = [column[:, ~np.isin(column[0], documents)] for column in columns]
 
     @property
     def namings(self) -> Namings:
         """All added namings."""
-        return Namings(*_joined(self._namings))
+        return Namings(*_join_columns(self._namings))
 
     @property
     def entity_labels(self) -> EntityLabels:
         """All added labels, including those of entities that no visible document names."""
-        return EntityLabels(*_joined(self._entity_labels))
+        return EntityLabels(*_join_columns(self._entity_labels))
 
     @property
     def mentions(self) -> Mentions:
         """All added mentions of entities that their documents name."""
-        columns, (documents, entities, _) = _joined(self._mentions), _joined(self._namings)
+        columns, (documents, entities, _) = _join_columns(self._mentions), _join_columns(self._namings)
         count = np.int64(max(1, len(self.entities)))
-        named = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
-        return Mentions(*columns[:, named])
+        names = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
+        return Mentions(*columns[:, names])
 
 
-def _joined(columns: list[Ints]) -> Ints:
+def _join_columns(columns: list[Ints]) -> Ints:
     """Join the batches into one array, and store it as the only batch."""
     columns[:] = [np.concatenate(columns, axis=1)]
     return columns[0]

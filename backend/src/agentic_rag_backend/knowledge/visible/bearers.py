@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import NameUse, normalise_name
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.name_search import entities_named
+from agentic_rag_backend.knowledge.tenant_graph.name_search import find_named_entities
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -47,17 +47,17 @@ class NameBearer:
 
 def namesakes(graph: TenantGraph, name: str) -> tuple[int, ...]:
     """Return the entities that share a normalised name, not only as an alias, those with most mentions first; () if only one."""
-    found = entities_named(graph, name)
-    if len(found) < 2:  # most names
+    entities = find_named_entities(graph, name)
+    if len(entities) < 2:  # most names
         return ()
-    numbers = [number for number in found if normalise_name(graph.entity(number).name) == name]
+    numbers = [number for number in entities if normalise_name(graph.entity(number).name) == name]
     return tuple(sorted(numbers, key=lambda number: (-graph.document_frequency[number], graph.entity(number).id)))
 
 
 def described_by(uses: Iterable[NameUse], entity_id: str, versions: Set[tuple[str, int]]) -> Description:
     """Return the description that the document ``versions`` (id and version) give an entity."""
-    said = (use for use in uses if use.entity_id == entity_id and (use.document_id, use.version) in versions)
-    return reduce(or_, (Description.parse(use.description) for use in said), Description())
+    relevant = (use for use in uses if use.entity_id == entity_id and (use.document_id, use.version) in versions)
+    return reduce(or_, (Description.parse(use.description) for use in relevant), Description())
 
 
 class BearerReader:
@@ -68,7 +68,7 @@ class BearerReader:
         self._documents = documents
 
     async def read(
-        self, tenant: TenantId, shown: TenantGraph, names: Mapping[str, Sequence[int]]
+        self, tenant: TenantId, graph: TenantGraph, names: Mapping[str, Sequence[int]]
     ) -> dict[str, tuple[NameBearer, ...]]:
         """Return the bearers of normalised names, given the entities of each name.
 
@@ -78,16 +78,16 @@ class BearerReader:
         if not names:
             return {}
         uses = await self._graph.name_uses(tenant, sorted(names), "main", limit=MAX_USES)
-        chosen = {name: each[:MAX_BEARERS] for name, each in names.items()}
-        chunks = {number: first_chunks(shown, number, limit=_PASSAGES) for each in chosen.values() for number in each}
-        ids = sorted({id for each in chunks.values() for id in each})
+        chosen = {name: numbers[:MAX_BEARERS] for name, numbers in names.items()}
+        chunks = {number: first_chunks(graph, number, limit=_PASSAGES) for numbers in chosen.values() for number in numbers}
+        ids = sorted({id for numbers in chunks.values() for id in numbers})
         passages = await self._documents.hydrate(tenant, ids)
-        versions = {(each.chunk.document_id, each.chunk.version) for each in passages.values()}
+        versions = {(numbers.chunk.document_id, numbers.chunk.version) for numbers in passages.values()}
 
         def bearer(name: str, number: int) -> NameBearer:
-            entity, named = shown.entity(number), uses.get(name, ())
-            documents = frozenset(use.document_id for use in named if use.entity_id == entity.id)
+            entity, name_uses = graph.entity(number), uses.get(name, ())
+            documents = frozenset(use.document_id for use in name_uses if use.entity_id == entity.id)
             texts = tuple(passages[id].chunk.text for id in chunks[number] if id in passages)
-            return NameBearer(number, entity, described_by(named, entity.id, versions), documents, texts)
+            return NameBearer(number, entity, described_by(name_uses, entity.id, versions), documents, texts)
 
-        return {name: tuple(bearer(name, number) for number in each) for name, each in chosen.items()}
+        return {name: tuple(bearer(name, number) for number in numbers) for name, numbers in chosen.items()}

@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
+from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, find_named_entities, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
 from agentic_rag_backend.knowledge.visible.bearers import described_by
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
@@ -104,10 +104,10 @@ class EntityReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         check_limit(limit)
-        after = None if cursor is None else _position(cursor)
+        after = None if cursor is None else _read_cursor(cursor)
         graph = await self._graphs.graph(tenant)
         # In a thread: a search compares every name of the tenant.
-        return await asyncio.to_thread(_page, graph, name, type, limit, after)
+        return await asyncio.to_thread(_build_page, graph, name, type, limit, after)
 
     async def named(self, tenant: Tenant, name_or_id: str) -> list[EntityRef]:
         """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
@@ -133,33 +133,33 @@ class EntityReader:
             raise no_entity(id)
         limit = min(limit, MAX_SHOWN)
         chunk_ids = first_chunks(graph, number, limit=limit)
-        asked = limit * _OVERFETCH
+        read_limit = limit * _OVERFETCH
         names = None if relations is None else stored_names(relations)
         passages, edges = await asyncio.gather(
             self._documents.hydrate(tenant.id, chunk_ids),
-            self._graph.edges_at(tenant.id, [id], limit=asked, relations=names),
+            self._graph.edges_at(tenant.id, [id], limit=read_limit, relations=names),
         )
-        found = edges.get(id, [])
-        facts = await self._facts.read(tenant.id, graph, found, moment=as_of or datetime.now(UTC))
+        entity_edges = edges.get(id, [])
+        facts = await self._facts.read(tenant.id, graph, entity_edges, moment=as_of or datetime.now(UTC))
         ordered = sorted(facts.values(), key=lambda fact: (-fact.weight, fact.id))
-        shown = [passages[chunk] for chunk in chunk_ids if chunk in passages]
+        visible_chunks = [passages[chunk] for chunk in chunk_ids if chunk in passages]
         entity = graph.entity(number)
         return VisibleEntity(
             entity=entity,
             names=tuple(graph.names_of(number)),
             mention_count=int(graph.document_frequency[number]),
-            chunks=tuple(shown),
+            chunks=tuple(visible_chunks),
             relationships=tuple(ordered[:limit]),
-            more_relationships=len(ordered) > limit or len(found) == asked,
-            description=await self._description(tenant.id, entity, shown),
-            same_name=tuple(graph.entity(each) for each in entities_named(graph, entity.name) if each != number),
+            more_relationships=len(ordered) > limit or len(entity_edges) == read_limit,
+            description=await self._read_description(tenant.id, entity, visible_chunks),
+            same_name=tuple(graph.entity(namesake) for namesake in find_named_entities(graph, entity.name) if namesake != number),
         )
 
-    async def _description(self, tenant: TenantId, entity: EntityRef, shown: Sequence[VisibleChunk]) -> str:
+    async def _read_description(self, tenant: TenantId, entity: EntityRef, chunks: Sequence[VisibleChunk]) -> str:
         """Return what the visible documents of some chunks say about who bears the entity's name."""
         name = normalise_name(entity.name)
         uses = (await self._graph.name_uses(tenant, [name], "described", limit=MAX_SHOWN)).get(name, [])
-        versions = {(each.chunk.document_id, each.chunk.version) for each in shown}
+        versions = {(chunk.chunk.document_id, chunk.chunk.version) for chunk in chunks}
         return described_by(uses, entity.id, versions).written
 
     async def of_chunk(self, tenant: Tenant, passage: VisibleChunk) -> ChunkKnowledge:
@@ -178,9 +178,12 @@ class EntityReader:
         # Both ends of a relationship are entities of the chunk that states it.
         related = await self._graph.relationships_of(tenant.id, [entity.id for entity in entities])
         edges: list[GraphEdge] = [
-            edge_of(each)
-            for each in related
-            if any(support.chunk_id == passage.chunk.id and support.version == passage.chunk.version for support in each.supports)
+            edge_of(relationship)
+            for relationship in related
+            if any(
+                support.chunk_id == passage.chunk.id and support.version == passage.chunk.version
+                for support in relationship.supports
+            )
         ]
         facts = await self._facts.read(tenant.id, graph, edges[:MAX_SHOWN], moment=datetime.now(UTC))
         return ChunkKnowledge(tuple(entities), tuple(sorted(facts.values(), key=lambda fact: (-fact.weight, fact.id))))
@@ -191,7 +194,9 @@ def named_entities(graph: TenantGraph, name_or_id: str) -> list[int]:
     number = graph.mentioned(name_or_id)
     if number is not None:
         return [number]
-    return sorted(entities_named(graph, name_or_id), key=lambda each: (-graph.document_frequency[each], graph.entity(each).id))
+    return sorted(
+        find_named_entities(graph, name_or_id), key=lambda entity: (-graph.document_frequency[entity], graph.entity(entity).id)
+    )
 
 
 def no_entity(name_or_id: str) -> NotFound:
@@ -199,12 +204,12 @@ def no_entity(name_or_id: str) -> NotFound:
     return NotFound(f"there is no entity {name_or_id[:64]!r}")
 
 
-def _position(cursor: str) -> tuple[int, int, int]:
+def _read_cursor(cursor: str) -> tuple[int, int, int]:
     match, mentions, key = decode_cursor(_LIST, cursor, int, int, int)
     return match, mentions, key
 
 
-def _page(
+def _build_page(
     graph: TenantGraph, name: str | None, type: str | None, limit: int, after: tuple[int, int, int] | None
 ) -> Page[ListedEntity]:
     """Return the entities after a position, which is match, number of mentions, and key."""
@@ -213,10 +218,12 @@ def _page(
     if type is not None:
         texts = graph.entity_texts
         wanted_type = type_key(type)
-        wanted = [number for number, type_name in enumerate(texts.types) if type_key(type_name) == wanted_type]
-        numbers = numbers[np.isin(texts.type_of[numbers], wanted)]
+        matching_types = [number for number, type_name in enumerate(texts.types) if type_key(type_name) == wanted_type]
+        numbers = numbers[np.isin(texts.type_of[numbers], matching_types)]
     ranks = (
-        np.fromiter((matches[each] for each in numbers.tolist()), dtype=np.int64) if matches else np.zeros(len(numbers), np.int64)
+        np.fromiter((matches[entity] for entity in numbers.tolist()), dtype=np.int64)
+        if matches
+        else np.zeros(len(numbers), np.int64)
     )
     mentions, keys = graph.document_frequency[numbers], graph.entity_keys[numbers]
     if after is not None:
@@ -224,8 +231,8 @@ def _page(
         if not 0 <= key < 2**64:
             raise InvalidRequest("the cursor does not come from this list")
         behind = (ranks == rank) & ((mentions < count) | ((mentions == count) & (keys > np.uint64(key))))
-        kept = (ranks > rank) | behind
-        numbers, ranks, mentions, keys = numbers[kept], ranks[kept], mentions[kept], keys[kept]
+        is_after = (ranks > rank) | behind
+        numbers, ranks, mentions, keys = numbers[is_after], ranks[is_after], mentions[is_after], keys[is_after]
     order = np.lexsort((keys, -mentions, ranks))
     page = order[:limit]
     items = tuple(
@@ -234,5 +241,5 @@ def _page(
     )
     if len(order) <= limit:
         return Page(items)
-    last = page[-1]
-    return Page(items, encode_cursor(_LIST, (int(ranks[last]), int(mentions[last]), int(keys[last]))))
+    last_place = page[-1]
+    return Page(items, encode_cursor(_LIST, (int(ranks[last_place]), int(mentions[last_place]), int(keys[last_place]))))

@@ -18,7 +18,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
 from agentic_rag_backend.knowledge.visible.support import states_now
-from agentic_rag_backend.knowledge.visible.weights import fact_weight
+from agentic_rag_backend.knowledge.visible.weights import weigh_fact
 from agentic_rag_backend.language.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -45,7 +45,7 @@ class FactReader:
     async def read(
         self,
         tenant: TenantId,
-        shown: TenantGraph,
+        graph: TenantGraph,
         edges: Sequence[GraphEdge],
         *,
         moment: datetime | None,
@@ -63,13 +63,13 @@ class FactReader:
         Raises:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
-        reading = _Reading(tenant, shown, moment, dict(known or {}), passes)
-        facts = await self._stated(reading, edges)
+        reading = _Reading(tenant, graph, moment, dict(known or {}), passes)
+        facts = await self._read_statements(reading, edges)
         if facts:
-            facts = await self._succession(reading, facts)
+            facts = await self._apply_succession(reading, facts)
         return {id: fact for id, fact in facts.items() if moment is None or fact.holds(moment)}
 
-    async def _succession(self, reading: _Reading, facts: Mapping[str, VisibleFact]) -> dict[str, VisibleFact]:
+    async def _apply_succession(self, reading: _Reading, facts: Mapping[str, VisibleFact]) -> dict[str, VisibleFact]:
         """Return the facts with the ends that other visible facts give them."""
         exclusive = ExclusiveRelations.of((await self._ontologies.of(reading.tenant)).ontology)
         edges: dict[str, GraphEdge] = {}
@@ -77,29 +77,31 @@ class FactReader:
             names = {fact.relation for fact in facts.values() if end in exclusive.ends(fact.relation)}
             at = {shared_end(fact, end).id for fact in facts.values() if fact.relation in names}
             if at:
-                found = await self._graph.edges_at(
+                edges_of = await self._graph.edges_at(
                     reading.tenant, sorted(at), limit=MAX_RIVALS, direction=direction, relations=sorted(names)
                 )
-                edges |= {edge.id: edge for held in found.values() for edge in held if edge.id not in facts}
-        rivals = await self._stated(reading, list(edges.values()))
+                edges |= {edge.id: edge for entity_edges in edges_of.values() for edge in entity_edges if edge.id not in facts}
+        rivals = await self._read_statements(reading, list(edges.values()))
         return in_succession(facts, rivals.values(), exclusive)
 
-    async def _stated(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
+    async def _read_statements(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
         """Return the facts that visible passages state."""
-        ends = {edge.id: pair for edge in edges if (pair := _ends(reading.shown, edge)) is not None}
+        ends = {edge.id: pair for edge in edges if (pair := _ends_of(reading.shown, edge)) is not None}
         if not ends:
             return {}
-        stated: dict[str, list[StatedFact]] = {}
-        for each in await self._graph.fact_sentences(reading.tenant, list(ends)):
-            stated.setdefault(each.relationship_id, []).append(each)
-        chosen = {id: _heaviest(reading.shown, found, reading.most) for id, found in stated.items()}
+        by_fact: dict[str, list[StatedFact]] = {}
+        for sentence in await self._graph.fact_sentences(reading.tenant, list(ends)):
+            by_fact.setdefault(sentence.relationship_id, []).append(sentence)
+        chosen = {id: _select_heaviest(reading.shown, sentences, reading.most) for id, sentences in by_fact.items()}
         passages = reading.passages
-        if chunks := sorted({each.support.chunk_id for found in chosen.values() for each in found} - passages.keys()):
-            read = await self._documents.hydrate(reading.tenant, chunks)
-            passages |= {id: chunk for id, chunk in read.items() if reading.passes is None or reading.passes(chunk)}
+        if chunks := sorted(
+            {sentence.support.chunk_id for sentences in chosen.values() for sentence in sentences} - passages.keys()
+        ):
+            hydrated = await self._documents.hydrate(reading.tenant, chunks)
+            passages |= {id: chunk for id, chunk in hydrated.items() if reading.passes is None or reading.passes(chunk)}
         facts = {}
         for edge in edges:
-            visible = _one_each(each for each in chosen.get(edge.id, ()) if states_now(passages, each.support))
+            visible = _one_each(sentence for sentence in chosen.get(edge.id, ()) if states_now(passages, sentence.support))
             if visible:
                 facts[edge.id] = reading.fact(edge, ends[edge.id], visible)
         return facts
@@ -120,58 +122,62 @@ class _Reading:
         """The passages of a fact that are read; None: all."""
         return MAX_PASSAGES if self.passes is None else None
 
-    def fact(self, edge: GraphEdge, ends: tuple[EntityRef, EntityRef], stated: tuple[StatedFact, ...]) -> VisibleFact:
+    def fact(self, edge: GraphEdge, ends: tuple[EntityRef, EntityRef], sentences: tuple[StatedFact, ...]) -> VisibleFact:
         """Return the fact that these visible sentences state."""
-        passages = [self.passages[each.support.chunk_id] for each in stated]
-        dates = tuple(map(_date, passages))
-        times = [date[1] if date is not None else each.published_at for date, each in zip(dates, passages, strict=True)]
-        counted = ((each.support.document_id, each.weight, time) for each, time in zip(stated, times, strict=True))
+        passages = [self.passages[sentence.support.chunk_id] for sentence in sentences]
+        dates = tuple(map(_period_of, passages))
+        times = [date[1] if date is not None else sentence.published_at for date, sentence in zip(dates, passages, strict=True)]
+        statements = (
+            (sentence.support.document_id, sentence.weight, time) for sentence, time in zip(sentences, times, strict=True)
+        )
         return VisibleFact(
             id=edge.id,
             source=ends[0],
             target=ends[1],
             relation=edge.relation,
-            weight=fact_weight(counted, self.moment),
-            passages=stated,
+            weight=weigh_fact(statements, self.moment),
+            passages=sentences,
             dates=dates,
-            created_at=min((each.published_at for each in passages if each.published_at is not None), default=None),
+            created_at=min((sentence.published_at for sentence in passages if sentence.published_at is not None), default=None),
         )
 
 
-def _date(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
+def _period_of(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
     """Return the time for which a document speaks: the beginning of its validity, otherwise its date."""
     valid_from = period_of(passage.metadata.get(VALID_FROM))
     return valid_from or period_of(document_date(passage.document_title, passage.metadata))
 
 
-def _ends(shown: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
-    source, target = shown.mentioned(edge.source_id), shown.mentioned(edge.target_id)
-    return None if source is None or target is None else (shown.entity(source), shown.entity(target))
+def _ends_of(graph: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
+    source, target = graph.mentioned(edge.source_id), graph.mentioned(edge.target_id)
+    return None if source is None or target is None else (graph.entity(source), graph.entity(target))
 
 
-def _heaviest(shown: TenantGraph, stated: Iterable[StatedFact], most: int | None) -> list[StatedFact]:
+def _select_heaviest(graph: TenantGraph, all_sentences: Iterable[StatedFact], max_chunks: int | None) -> list[StatedFact]:
     """Return the sentences of ``most`` chunks (None: all), by descending weight, without hidden chunks.
 
     The heaviest chunk of each document comes before a second one of any, because the weight counts documents. All versions of a
     chunk are included: the catalogue decides which one is visible.
     """
-    known = [each for each in stated if each.support.chunk_id in shown.chunk_index]
-    known.sort(key=lambda each: (-each.weight, each.support.document_id, each.support.chunk_id, each.start_char))
-    chunks = list(dict.fromkeys((each.support.document_id, each.support.chunk_id) for each in known))
-    if most is None or len(chunks) <= most:
-        return known
+    sentences = [sentence for sentence in all_sentences if sentence.support.chunk_id in graph.chunk_index]
+    sentences.sort(
+        key=lambda sentence: (-sentence.weight, sentence.support.document_id, sentence.support.chunk_id, sentence.start_char)
+    )
+    chunks = list(dict.fromkeys((sentence.support.document_id, sentence.support.chunk_id) for sentence in sentences))
+    if max_chunks is None or len(chunks) <= max_chunks:
+        return sentences
     turns: Counter[str] = Counter()
     ranked = []
-    for place, (document, chunk) in enumerate(chunks):
-        ranked.append((turns[document], place, chunk))
+    for rank, (document, chunk) in enumerate(chunks):
+        ranked.append((turns[document], rank, chunk))
         turns[document] += 1
-    kept = {chunk for *_, chunk in sorted(ranked)[:most]}
-    return [each for each in known if each.support.chunk_id in kept]
+    chosen = {chunk for *_, chunk in sorted(ranked)[:max_chunks]}
+    return [sentence for sentence in sentences if sentence.support.chunk_id in chosen]
 
 
 def _one_each(passages: Iterable[StatedFact]) -> tuple[StatedFact, ...]:
     """Return the first sentence of each passage."""
-    first: dict[Support, StatedFact] = {}
-    for each in passages:
-        first.setdefault(each.support, each)
-    return tuple(first.values())
+    first_sentences: dict[Support, StatedFact] = {}
+    for sentence in passages:
+        first_sentences.setdefault(sentence.support, sentence)
+    return tuple(first_sentences.values())

@@ -26,7 +26,7 @@ class Retirement:
 class VisibleFact:
     """A relationship with the visible sentences that state it, best first. There is at least one.
 
-    ``weight`` is that of `fact_weight`. The fact holds from the earliest of the passages' times to their common end (`end_of`),
+    ``weight`` is that of `weigh_fact`. The fact holds from the earliest of the passages' times to their common end (`end_of`),
     or to its ``retirement``. ``dates`` are the periods that the passages' documents are dated by. ``created_at`` is the time at
     which the first of their versions was added. ``succeeds_at`` is the beginning of a fact without one that takes the place of
     another.
@@ -51,12 +51,12 @@ class VisibleFact:
     @property
     def valid_at(self) -> datetime | None:
         """The beginning; None: unknown."""
-        return min((each.valid_at for each in self.passages if each.valid_at is not None), default=self.succeeds_at)
+        return min((passage.valid_at for passage in self.passages if passage.valid_at is not None), default=self.succeeds_at)
 
     @property
     def invalid_at(self) -> datetime | None:
         """The end, exclusive; None: it has not ended, or the end is unknown."""
-        end = end_of([(each.valid_at, each.invalid_at) for each in self.passages])
+        end = end_of([(passage.valid_at, passage.invalid_at) for passage in self.passages])
         if end is not None or self.retirement is None:
             return end
         return self.retirement.at

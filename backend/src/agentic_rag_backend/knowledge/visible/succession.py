@@ -33,9 +33,9 @@ class Stated:
     first: tuple[datetime, datetime]
     last: tuple[datetime, datetime]
 
-    def is_after(self, other: Stated) -> bool:
+    def is_after(self, earlier: Stated) -> bool:
         """Return whether every statement is certainly later. Within one year "2018" is neither before nor after "March 2018"."""
-        return self.first[0] >= other.last[1] and self.first[0] > other.last[0]
+        return self.first[0] >= earlier.last[1] and self.first[0] > earlier.last[0]
 
 
 def stated_at(fact: VisibleFact) -> Stated | None:
@@ -44,9 +44,9 @@ def stated_at(fact: VisibleFact) -> Stated | None:
     A sentence about the past does not hold at the date of its document. None: nothing is known. The time of ingestion says
     nothing about the time of a fact.
     """
-    begins = [_written_period(each.valid_at) for each in fact.passages if each.valid_at is not None]
+    begins = [_written_period(sentence.valid_at) for sentence in fact.passages if sentence.valid_at is not None]
     dated = zip(fact.passages, fact.dates, strict=False)
-    periods = begins or [period for each, period in dated if period is not None and not speaks_of_past(each.fact)]
+    periods = begins or [period for sentence, period in dated if period is not None and not speaks_of_past(sentence.fact)]
     return Stated(min(periods), max(periods, key=lambda period: (period[1], period[0]))) if periods else None
 
 
@@ -54,15 +54,15 @@ def in_succession(
     facts: Mapping[str, VisibleFact], rivals: Iterable[VisibleFact], exclusive: ExclusiveRelations
 ) -> dict[str, VisibleFact]:
     """Return ``facts`` with the retirements that ``rivals``, other visible facts of exclusive relations, cause."""
-    known = {each.id: each for each in (*rivals, *facts.values())}
+    by_id = {fact.id: fact for fact in (*rivals, *facts.values())}
     changed: dict[str, VisibleFact] = dict(facts)
-    for group in rival_groups(known.values(), exclusive):
+    for group in rival_groups(by_id.values(), exclusive):
         if exclusive.is_permanent(group[0].relation):
             continue
-        times = {each.id: stated_at(each) for each in group}
+        times = {fact.id: stated_at(fact) for fact in group}
         for fact in group:
             if fact.id in changed:
-                changed[fact.id] = _placed(changed[fact.id], group, times)
+                changed[fact.id] = _place_in_time(changed[fact.id], group, times)
     return changed
 
 
@@ -78,11 +78,11 @@ def rival_groups(facts: Iterable[VisibleFact], exclusive: ExclusiveRelations) ->
 def rival_pairs(facts: Iterable[VisibleFact], exclusive: ExclusiveRelations) -> list[tuple[End, VisibleFact, VisibleFact]]:
     """Return the pairs of facts that exclude each other if both hold at one time."""
     return [
-        (end, one, other)
+        (end, fact_a, fact_b)
         for group in rival_groups(facts, exclusive)
-        for one, other in combinations(group, 2)
-        for end in exclusive.ends(one.relation)
-        if shared_end(one, end).id == shared_end(other, end).id and excludes(one, other, end)
+        for fact_a, fact_b in combinations(group, 2)
+        for end in exclusive.ends(fact_a.relation)
+        if shared_end(fact_a, end).id == shared_end(fact_b, end).id and excludes(fact_a, fact_b, end)
     ]
 
 
@@ -96,47 +96,47 @@ def other_end(fact: VisibleFact, end: End) -> EntityRef:
     return fact.target if end == "source" else fact.source
 
 
-def excludes(one: VisibleFact, other: VisibleFact, end: End) -> bool:
+def excludes(fact_a: VisibleFact, fact_b: VisibleFact, end: End) -> bool:
     """Return whether two facts with a common end name different things at the other end.
 
     "4 May 1950" and "1950" may be one date, "Renwick" and "Tobias Renwick" one person. A date and a place do not exclude each
     other. A sentence that states both facts without times, such as "born in Leeds, England", means both.
     """
-    a, b = other_end(one, end), other_end(other, end)
-    if a.id == b.id or not _comparable(a, b) or _may_be_same(a, b):
+    a, b = other_end(fact_a, end), other_end(fact_b, end)
+    if a.id == b.id or not _are_comparable(a, b) or _may_be_same(a, b):
         return False
-    sentences = {(each.support, each.fact) for each in one.passages if each.valid_at is None}
-    return not any((each.support, each.fact) in sentences for each in other.passages if each.valid_at is None)
+    sentences = {(sentence.support, sentence.fact) for sentence in fact_a.passages if sentence.valid_at is None}
+    return not any((sentence.support, sentence.fact) in sentences for sentence in fact_b.passages if sentence.valid_at is None)
 
 
-def _placed(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str, Stated | None]) -> VisibleFact:
+def _place_in_time(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str, Stated | None]) -> VisibleFact:
     """Return a fact that begins where it succeeds another one, and ends where the first newer one begins."""
-    own = times[fact.id]
-    if own is None:
+    fact_times = times[fact.id]
+    if fact_times is None:
         return fact
-    rivals = [(other, time) for other in group if (time := times[other.id]) is not None and _share_and_exclude(fact, other)]
-    succeeds = fact.valid_at is None and any(own.is_after(time) and other.invalid_at is None for other, time in rivals)
-    later = [(time.first[0], other.id, other) for other, time in rivals if time.is_after(own)]
-    begins = own.first[0] if succeeds else fact.succeeds_at
+    rivals = [(rival, time) for rival in group if (time := times[rival.id]) is not None and _share_and_exclude(fact, rival)]
+    succeeds = fact.valid_at is None and any(fact_times.is_after(time) and rival.invalid_at is None for rival, time in rivals)
+    later = [(time.first[0], rival.id, rival) for rival, time in rivals if time.is_after(fact_times)]
+    begins = fact_times.first[0] if succeeds else fact.succeeds_at
     if not later or fact.invalid_at is not None:
         return replace(fact, succeeds_at=begins)
-    at, id, newer = min(later, key=lambda each: each[:2])
+    at, id, newer = min(later, key=lambda candidate: candidate[:2])
     if fact.retirement is not None and fact.retirement.at <= at:
         return replace(fact, succeeds_at=begins)
-    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, _later(fact.created_at, newer.created_at)))
+    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, _is_later(fact.created_at, newer.created_at)))
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+def _is_later(fact_a: datetime | None, fact_b: datetime | None) -> datetime | None:
     """Return the later time: a fact that is added after its successor is retired from the beginning."""
-    return max(one, other) if one is not None and other is not None else other
+    return max(fact_a, fact_b) if fact_a is not None and fact_b is not None else fact_b
 
 
-def _share_and_exclude(one: VisibleFact, other: VisibleFact) -> bool:
-    if one.id == other.id:
+def _share_and_exclude(fact_a: VisibleFact, fact_b: VisibleFact) -> bool:
+    if fact_a.id == fact_b.id:
         return False
-    if one.source.id == other.source.id:
-        return excludes(one, other, "source")
-    return one.target.id == other.target.id and excludes(one, other, "target")
+    if fact_a.source.id == fact_b.source.id:
+        return excludes(fact_a, fact_b, "source")
+    return fact_a.target.id == fact_b.target.id and excludes(fact_a, fact_b, "target")
 
 
 def speaks_of_past(sentence: str) -> bool:
@@ -157,7 +157,7 @@ def _written_period(begin: datetime) -> tuple[datetime, datetime]:
     return begin, (begin + timedelta(days=32)).replace(day=1)
 
 
-def _comparable(a: EntityRef, b: EntityRef) -> bool:
+def _are_comparable(a: EntityRef, b: EntityRef) -> bool:
     """Return whether two things are of one kind. Undecided types fit every type but dates."""
     if _DATE in (a.type, b.type):
         return a.type == b.type
@@ -167,8 +167,8 @@ def _comparable(a: EntityRef, b: EntityRef) -> bool:
 def _may_be_same(a: EntityRef, b: EntityRef) -> bool:
     if a.type == b.type == _DATE:
         dates = find_moments(a.name), find_moments(b.name)
-        return not (dates[0] and dates[1]) or any(one.agrees_with(other) for one in dates[0] for other in dates[1])
-    words, others = name_words(a.name), name_words(b.name)
-    if set(words) <= set(others) or set(others) <= set(words):
+        return not (dates[0] and dates[1]) or any(date_a.agrees_with(date_b) for date_a in dates[0] for date_b in dates[1])
+    words, words_b = name_words(a.name), name_words(b.name)
+    if set(words) <= set(words_b) or set(words_b) <= set(words):
         return True
     return is_acronym_of(a.name, b.name.split()) or is_acronym_of(b.name, a.name.split())

@@ -24,7 +24,7 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
             for supports in (
                 summary.sources,
                 *(finding.sources for finding in summary.findings),
-                *(label.sources[:1] for label in _labels(summary)),
+                *(label.sources[:1] for label in _labels_of(summary)),
             )
             for support in supports
         }
@@ -33,7 +33,11 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
 
 def all_supports(summary: CommunitySummary) -> set[Support]:
     """Return all passages on which any part of a summary rests."""
-    parts = (summary.sources, *(each.sources for each in summary.findings), *(each.sources for each in _labels(summary)))
+    parts = (
+        summary.sources,
+        *(supports.sources for supports in summary.findings),
+        *(supports.sources for supports in _labels_of(summary)),
+    )
     return set().union(*parts)
 
 
@@ -43,8 +47,8 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
         {
             support.chunk_id
             for summary in summaries
-            for label in _labels(summary)
-            if not _is_stated(label, visible)
+            for label in _labels_of(summary)
+            if not _has_statement(label, visible)
             for support in label.sources
         }
         - visible.keys()
@@ -54,8 +58,10 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
 def visible_sources(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> tuple[tuple[Support, ...], bool]:
     """Return the visible passages behind prose and findings, in the versions shown now, and whether all of them are visible."""
     behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
-    there = [each for each in behind if each.chunk_id in visible]
-    return tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there), len(there) == len(behind)
+    there = [support for support in behind if support.chunk_id in visible]
+    return tuple(replace(support, version=visible[support.chunk_id].chunk.version) for support in there), len(there) == len(
+        behind
+    )
 
 
 def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
@@ -68,16 +74,16 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
     Args:
         visible: by id, the chunks that the catalogue shows now.
     """
-    whole = all_there(visible, summary.sources)
+    complete = all_there(visible, summary.sources)
 
     def holds(label: Label) -> bool:
-        return _is_stated(label, visible) if label.sources else whole
+        return _has_statement(label, visible) if label.sources else complete
 
     return replace(
         summary,
         title=summary.title if summary.title is not None and holds(summary.title) else None,
         names=tuple(filter(holds, summary.names)),
-        summary=summary.summary if whole else "",
+        summary=summary.summary if complete else "",
         keywords=tuple(filter(holds, summary.keywords)),
         findings=tuple(finding for finding in summary.findings if all_there(visible, finding.sources)),
     )
@@ -95,18 +101,18 @@ async def passages_behind(
     """
 
     async def passing(ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        found = await documents.hydrate(tenant, ids) if ids else {}
-        return {id: chunk for id, chunk in found.items() if passes(chunk)}
+        chunks = await documents.hydrate(tenant, ids) if ids else {}
+        return {id: chunk for id, chunk in chunks.items() if passes(chunk)}
 
     visible = await passing(supporting_chunks(summaries))
     return visible | await passing(further_chunks(summaries, visible))
 
 
-def _labels(summary: CommunitySummary) -> tuple[Label, ...]:
+def _labels_of(summary: CommunitySummary) -> tuple[Label, ...]:
     return (*summary.names, *summary.keywords, *(() if summary.title is None else (summary.title,)))
 
 
-def _is_stated(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
+def _has_statement(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
     # Read again, since titles and headings change without the chunk's id.
     passages = (visible.get(support.chunk_id) for support in label.sources)
     return any(passage is not None and contains_label(passage, label.text) for passage in passages)

@@ -29,7 +29,7 @@ def recency(since: datetime | None, moment: datetime | None) -> float:
     return OLD_RECENCY + (1 - OLD_RECENCY) * math.exp2(-days / HALF_LIFE_DAYS)
 
 
-def fact_weight(stated: Iterable[tuple[str, float, datetime | None]], moment: datetime | None) -> float:
+def weigh_fact(statements: Iterable[tuple[str, float, datetime | None]], moment: datetime | None) -> float:
     """Return the weight of a relationship, rounded to three digits.
 
     Args:
@@ -37,6 +37,6 @@ def fact_weight(stated: Iterable[tuple[str, float, datetime | None]], moment: da
         moment: time for which the weight is asked. None gives all documents the recency 1.
     """
     documents: dict[str, float] = {}
-    for document, confidence, since in stated:
+    for document, confidence, since in statements:
         documents[document] = max(documents.get(document, 0.0), confidence * recency(since, moment))
     return round(sum(sorted(documents.values(), reverse=True)[:MAX_DOCUMENTS]), 3)

@@ -130,10 +130,10 @@ def _fill_spans(rows: Sequence[_Row]) -> None:
                     below[column] = (rows_left - 1, above)
                 continue
             cell = row_cells.popleft()
-            for column_ in range(column, min(column + cell.columns, MAX_COLUMNS)):
+            for covered_column in range(column, min(column + cell.columns, MAX_COLUMNS)):
                 filled.append(cell)
                 if cell.rows > 1:
-                    below[column_] = (cell.rows - 1, cell)
+                    below[covered_column] = (cell.rows - 1, cell)
         spanning, row.cells, row.open_below = below, filled, bool(below)
 
 

@@ -75,7 +75,7 @@ def windows_of(owner: int, ids: Sequence[int], *, begin: Sequence[int], end: int
 def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of ≤ `BATCH_TOKENS` padded word pieces, or of one window."""
     batches: list[list[TokenWindow]] = []
-    for window in sorted(windows, key=lambda window_: len(window_.ids)):
+    for window in sorted(windows, key=lambda window: len(window.ids)):
         last_batch = batches[-1] if batches else []
         if last_batch and len(last_batch) < BATCH_TEXTS and (len(last_batch) + 1) * len(window.ids) <= BATCH_TOKENS:
             last_batch.append(window)
@@ -86,10 +86,10 @@ def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
 
 def batches_for(windows: Sequence[TokenWindow], cores: int) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of about equal cost, at least one for each core."""
-    limit = max(1, min(BATCH_TOKENS, -(-sum(len(window_.ids) for window_ in windows) // cores)))
+    limit = max(1, min(BATCH_TOKENS, -(-sum(len(window.ids) for window in windows) // cores)))
     batches: list[list[TokenWindow]] = []
     token_count = 0
-    for window in sorted(windows, key=lambda window_: -len(window_.ids)):
+    for window in sorted(windows, key=lambda window: -len(window.ids)):
         if not batches or token_count + len(window.ids) // 2 > limit or len(batches[-1]) >= BATCH_TEXTS:
             batches.append([])
             token_count = 0

@@ -50,7 +50,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSample:
-    """Questions, and texts of which some answer them. ``digest`` changes with the sample."""
+    """Questions, and texts: some of the texts answer them. ``digest`` changes with the sample."""
 
     questions: tuple[str, ...]
     texts: tuple[str, ...]

@@ -1,7 +1,7 @@
 """A language model behind any OpenAI-compatible endpoint, through the `openai` SDK.
 
 The SDK's own retries are off (`max_retries=0`): it obeys ``Retry-After`` up to two minutes and counts ``timeout`` per
-attempt. Here one `asyncio.timeout` bounds the whole call and `retries.decide` schedules the attempts. A ``Retry-After``
+attempt. Here one `asyncio.timeout` bounds the whole call and `retries.decide_retry` schedules the attempts. A ``Retry-After``
 beyond the remaining time ends the call at once. Error messages name status and model, never the reply's body or the key.
 
 Every message leaves here, so the tokens of chat templates are neutralised here, and restored in replies.

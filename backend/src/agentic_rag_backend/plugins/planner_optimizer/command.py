@@ -66,11 +66,6 @@ class _Parts:
     validation: Sequence[Question]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("optimize-planner")(optimize_planner)
-
-
 def optimize_planner(
     training: Annotated[
         Path, typer.Argument(metavar="FILE", help="JSON Lines: question, documents or passages, and optionally tenant and group.")

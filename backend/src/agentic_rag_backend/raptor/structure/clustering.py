@@ -112,14 +112,14 @@ class _Clusters:
 
     def _find_nearest(self, point: NDArray[np.float32], part: _Part) -> int:
         nearest_parts: Sequence[_Part] = (part,)
-        while any(part_.last - part_.first > _COMPARED for part_ in nearest_parts):
-            below = [child for part_ in nearest_parts for child in (part_.parts or (part_,))]
-            nearest_parts = nlargest(_WAYS, below, key=lambda part_: float(part_.centre @ point))
+        while any(near_part.last - near_part.first > _COMPARED for near_part in nearest_parts):
+            below = [child for near_part in nearest_parts for child in (near_part.parts or (near_part,))]
+            nearest_parts = nlargest(_WAYS, below, key=lambda near_part: float(near_part.centre @ point))
         candidates = []
-        for part_ in nearest_parts:
-            scores = self._centres[part_.first : part_.last] @ point
+        for near_part in nearest_parts:
+            scores = self._centres[near_part.first : near_part.last] @ point
             best = int(scores.argmax())
-            candidates.append((float(scores[best]), -(part_.first + best)))
+            candidates.append((float(scores[best]), -(near_part.first + best)))
         return -max(candidates)[1]
 
 
@@ -191,14 +191,14 @@ def _join_small_parts(reduced: Floats, labels: Ints, floor: int) -> tuple[list[I
         if len(parts[least]) >= floor:
             break
         small = parts.pop(least)
-        centre_ = centres.pop(least)
-        nearest_label = min(parts, key=lambda label: (float(((centres[label] - centre_) ** 2).sum()), parts[label][0]))
+        removed_centre = centres.pop(least)
+        nearest_label = min(parts, key=lambda label: (float(((centres[label] - removed_centre) ** 2).sum()), parts[label][0]))
         parts[nearest_label] = np.sort(np.concatenate([parts[nearest_label], small]))
         centres[nearest_label] = reduced[parts[nearest_label]].mean(axis=0)
-        became = {label: nearest_label if label_ == least else label_ for label, label_ in became.items()}
+        became = {label: nearest_label if new_label == least else new_label for label, new_label in became.items()}
     order = sorted(parts, key=lambda label: int(parts[label][0]))
     position = {label: number for number, label in enumerate(order)}
-    return [parts[label] for label in order], {label: position[label_] for label, label_ in became.items()}
+    return [parts[label] for label in order], {label: position[new_label] for label, new_label in became.items()}
 
 
 def _at_most(points: Vectors, clusters: list[list[int]], limit: int) -> list[list[int]]:

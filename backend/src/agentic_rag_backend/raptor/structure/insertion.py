@@ -133,9 +133,9 @@ class Insertion:
                 self.tree.add_node(height + 1, [roots[position] for position in group])
 
     async def _stack_vectors(self, chunk_ids: Sequence[str]) -> Vectors:
-        lacking = [id for id in chunk_ids if id not in self._vectors]
-        if lacking:
-            vectors = await self.reader.read_vectors(self.tenant, lacking)
+        missing_ids = [id for id in chunk_ids if id not in self._vectors]
+        if missing_ids:
+            vectors = await self.reader.read_vectors(self.tenant, missing_ids)
             self._vectors |= vectors
         vectors_held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
         # A vector may be missing; the reconciler repairs that. The remaining vectors decide, or zeros if there are none.

@@ -64,29 +64,30 @@ class NodeWriter:
             by_model: whether a model may be called.
         """
         tally = SummaryTally()
-        recorded = await self._on_record(tenant, nodes, by_model=by_model)
-        signed = {node.id: _sign_node(node, recorded[node.id]) for node in nodes if node.id in recorded}
-        tally.reused = len(recorded)
-        lacking = [node for node in nodes if node.id not in recorded]
-        weights = await self._weigh_terms(tenant, lacking, known_nodes)
+        recorded_summaries = await self._on_record(tenant, nodes, by_model=by_model)
+        signed = {node.id: _sign_node(node, recorded_summaries[node.id]) for node in nodes if node.id in recorded_summaries}
+        tally.reused = len(recorded_summaries)
+        missing_nodes = [node for node in nodes if node.id not in recorded_summaries]
+        weights = await self._weigh_terms(tenant, missing_nodes, known_nodes)
         tree = {**known_nodes, **signed}
         count_done = 0
-        for batch in _batch_nodes(lacking):
-            await report(SUMMARISE, count_done, len(lacking))
+        for batch in _batch_nodes(missing_nodes):
+            await report(SUMMARISE, count_done, len(missing_nodes))
             evidence_of_batch = await self._gather_evidence(tenant, batch, tree, weights)
             writers = [
-                partial(self._write_node, node, written_summary, by_model=by_model)
-                for node, written_summary in zip(batch, evidence_of_batch, strict=True)
+                partial(self._write_node, node, node_evidence, by_model=by_model)
+                for node, node_evidence in zip(batch, evidence_of_batch, strict=True)
             ]
-            save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, count_done, len(lacking))
+            save = partial(self.trees.save_summaries, tenant)
+            progress = partial(report, SUMMARISE, count_done, len(missing_nodes))
             written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
-            for node, node_evidence in zip(batch, written_summaries, strict=True):
-                tally.count_summary(node.id, node_evidence)
-                signed[node.id] = tree[node.id] = _sign_node(node, node_evidence.summary)
-                recorded[node.id] = node_evidence.summary
+            for node, written_summary in zip(batch, written_summaries, strict=True):
+                tally.count_summary(node.id, written_summary)
+                signed[node.id] = tree[node.id] = _sign_node(node, written_summary.summary)
+                recorded_summaries[node.id] = written_summary.summary
             count_done += len(batch)
-        await report(SUMMARISE, count_done, len(lacking))
-        return Signed([signed[node.id] for node in nodes], recorded), tally
+        await report(SUMMARISE, count_done, len(missing_nodes))
+        return Signed([signed[node.id] for node in nodes], recorded_summaries), tally
 
     async def estimate_usage(
         self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: RebuildProgress
@@ -95,9 +96,9 @@ class NodeWriter:
 
         The estimate for a higher node uses the expected size of its children's summaries.
         """
-        recorded = await self._on_record(tenant, nodes, by_model=by_model)
-        lacking = [node for node in nodes if node.id not in recorded]
-        paid = [node for node in lacking if self._by_model(node, by_model)]
+        recorded_summaries = await self._on_record(tenant, nodes, by_model=by_model)
+        missing_nodes = [node for node in nodes if node.id not in recorded_summaries]
+        paid = [node for node in missing_nodes if self._by_model(node, by_model)]
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
             await report("estimate", start, len(paid))
@@ -108,7 +109,7 @@ class NodeWriter:
         if above:
             of_leaves = max(1, usage.calls)
             usage += Usage(above * (usage.prompt_tokens // of_leaves), above * (usage.completion_tokens // of_leaves), above)
-        return len(lacking), usage
+        return len(missing_nodes), usage
 
     def _by_model(self, node: TreeNode, requested: bool) -> bool:
         # A single passage serves as its own summary.

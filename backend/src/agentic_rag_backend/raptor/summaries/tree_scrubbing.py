@@ -86,10 +86,10 @@ class TreeScrubber:
         for start in range(0, len(nodes), _PAGE):
             batch = nodes[start : start + _PAGE]
             there = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in batch])
-            lacking = [node for node in batch if node.point_id(tenant) not in there]
-            visible_summaries = await self.visible_summaries(tenant, lacking) if lacking else {}
+            missing_nodes = [node for node in batch if node.point_id(tenant) not in there]
+            visible_summaries = await self.visible_summaries(tenant, missing_nodes) if missing_nodes else {}
             lacking_nodes += [
-                node for node in lacking if node.id in visible_summaries and has_searchable_text(visible_summaries[node.id])
+                node for node in missing_nodes if node.id in visible_summaries and has_searchable_text(visible_summaries[node.id])
             ]
         return lacking_nodes
 

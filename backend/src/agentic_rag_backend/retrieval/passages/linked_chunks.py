@@ -110,7 +110,7 @@ def _chunk_set(graph: TenantGraph, link: LinkCondition, communities: Mapping[str
     return ChunkSet(chunks, link, tuple(value for value, entities in by_value.items() if not entities))
 
 
-def entities_named(graph: TenantGraph, value: str) -> set[int]:
+def find_named_entities(graph: TenantGraph, value: str) -> set[int]:
     """Return the entities in visible passages with this id, or else with this name or alias in any case."""
     known = graph.mentioned(value)
     if known is not None:
@@ -128,7 +128,7 @@ def _entities(graph: TenantGraph, field: str, value: str, communities: Mapping[s
         types = [number for number, name in enumerate(texts.types) if type_key(name) == key]
         typed = np.isin(texts.type_of[: graph.entity_places], types) & (graph.document_frequency > 0)
         return set(np.flatnonzero(typed).tolist())
-    return entities_named(graph, value)
+    return find_named_entities(graph, value)
 
 
 def _members(graph: TenantGraph, groups: Iterable[tuple[str, ...]]) -> set[int]:

@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.options.model import MAX_NAMES, Name, ThemesOptions, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import time_detail
-from agentic_rag_backend.retrieval.passages.linked_chunks import entities_named
+from agentic_rag_backend.retrieval.passages.linked_chunks import find_named_entities
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
@@ -108,7 +108,7 @@ class CommunityRetriever:
         if self._graphs is None or not names:
             return None, ()
         graph = await self._graphs.graph(query.tenant)
-        numbers_by_name = {str(name): entities_named(graph, str(name)) for name in names}
+        numbers_by_name = {str(name): find_named_entities(graph, str(name)) for name in names}
         ids = frozenset(graph.entity(number).id for numbers in numbers_by_name.values() for number in numbers)
         return ids, tuple(
             f"options.entities: the graph knows no {name!r}" for name, numbers in numbers_by_name.items() if not numbers

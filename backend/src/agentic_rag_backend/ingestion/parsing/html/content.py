@@ -75,7 +75,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
 
 
 def _drop_surroundings(page: LexborHTMLParser) -> None:
-    """Remove what is not seen, and what surrounds the content unless that is most of the text."""
+    """Remove invisible elements, and the surroundings of the content unless they are most of the text."""
     for node in page.css(_UNSEEN):
         node.decompose()
     if page.body is None:

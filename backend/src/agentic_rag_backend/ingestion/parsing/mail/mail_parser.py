@@ -36,7 +36,7 @@ from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 @dataclass(slots=True)
 class _Reading:
-    """What may still be read, and what was read."""
+    """State of reading one message: the budget that is left, and the warnings and failures so far."""
 
     options: AttachmentOptions
     left: int

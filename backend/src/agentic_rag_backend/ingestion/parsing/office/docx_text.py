@@ -56,7 +56,7 @@ def _is_hidden(text: etree._Element) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a paragraph style says: its level if it is a heading's (0: the title's), and its list."""
+    """Properties of a paragraph style: its level if it is a heading's (0: the title's), and its list."""
 
     level: int | None = None
     number_id: str | None = None
@@ -64,7 +64,7 @@ class Style:
 
 
 def styles_of(root: etree._Element | None) -> dict[str, Style]:
-    """Return the paragraph styles by id. A style takes what it does not say from the style that it is based on."""
+    """Return the paragraph styles by id. A style inherits missing properties from the style that it is based on."""
     elements = {} if root is None else {style.get(W + "styleId"): style for style in root.iter(W + "style")}
     return {name: _resolve_style(name, elements) for name in elements if name}
 
@@ -121,6 +121,6 @@ class Numbering:
             return "- "
         counts, level = self._counts[number_id], int(list_level)
         counts[level] = counts.get(level, 0) + 1
-        for deeper in [level_ for level_ in counts if level_ > level]:
+        for deeper in [known_level for known_level in counts if known_level > level]:
             del counts[deeper]
         return f"{counts[level]}. "

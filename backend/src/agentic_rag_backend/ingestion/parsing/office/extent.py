@@ -65,7 +65,7 @@ def bound_sheet(xml: bytes, name: str) -> tuple[bytes, Positions]:
 
 
 def _area_without_references(xml: bytes) -> int:
-    """Return the cells that a sheet spans at most, of which some rows or cells have no references."""
+    """Return the most cells that a sheet may span if some of its rows or cells have no references."""
     numbers = [int(digits) for digits in _ROW.findall(xml)]
     height = max(numbers, default=0) + len(_ROW_TAG.findall(xml)) - len(numbers)
     return height * max(map(_count_columns, _ROW_TAG.split(xml)))

@@ -102,7 +102,7 @@ def _read_rows(placed_shape: PlacedShape) -> Iterator[list[str]]:
 def _chart_rows(chart: Any) -> Iterator[list[str]]:
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     for plot in chart.plots:
-        series = [(series_.name, list(series_.values)[:MAX_CHART_VALUES]) for series_ in plot.series]
+        series = [(chart_series.name, list(chart_series.values)[:MAX_CHART_VALUES]) for chart_series in plot.series]
         categories = [str(category) for category in plot.categories][:MAX_CHART_VALUES]
         yield [title, *(name for name, _ in series)]
         for index in range(max([len(categories), *(len(values) for _, values in series)])):

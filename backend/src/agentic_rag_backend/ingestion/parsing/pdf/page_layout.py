@@ -39,7 +39,7 @@ def layout_of(words: Iterable[PdfWord], number: int, label: str | None, page: py
     for word in words:
         by_turn.setdefault(word.turn, []).append(word)
     layout = PageLayout(number, label)
-    for turn in sorted(by_turn, key=lambda turn_: (turn_ == DIAGONAL, -len(by_turn[turn_]))):
+    for turn in sorted(by_turn, key=lambda turn: (turn == DIAGONAL, -len(by_turn[turn]))):
         upright = by_turn[turn]
         tables: list[Table] = []
         if turn == 0 and page is not None:
@@ -52,7 +52,7 @@ def _make_columns(items: Sequence[Segment | Table], turn: int, page: int) -> lis
     columns: list[Column] = []
     for part in columns_of(items):
         below = [item for item in part if isinstance(item, Segment)]
-        for table in sorted((item for item in part if isinstance(item, Table)), key=lambda table_: -table_.box[3]):
+        for table in sorted((item for item in part if isinstance(item, Table)), key=lambda table: -table.box[3]):
             above = [segment for segment in below if segment.box[1] + segment.box[3] > 2 * table.box[1]]
             below = [segment for segment in below if segment.box[1] + segment.box[3] <= 2 * table.box[1]]
             columns += [*_make_lines(above, turn, page), table]

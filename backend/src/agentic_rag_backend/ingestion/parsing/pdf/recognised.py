@@ -28,7 +28,7 @@ def words_on(page: pypdfium2.PdfPage, picture: Picture, recognised_words: Sequen
     for line in lines:
         # A line of one word does not show its direction.
         turn = next(iter(Counter(_list_turns(line)).most_common(1) or commonest_turns), (0, 1))[0]
-        boxes, size = raise_boxes([word_.text for word_ in line], [turn_box(_flip_box(word_), turn) for word_ in line])
+        boxes, size = raise_boxes([word.text for word in line], [turn_box(_flip_box(word), turn) for word in line])
         on_page = (turn + page.get_rotation() // 90) % 4
         for word, box in zip(line, boxes, strict=True):
             page_box = _on_page(page, picture, turn_box(box, (4 - turn) % 4))

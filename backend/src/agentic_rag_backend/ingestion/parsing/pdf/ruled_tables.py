@@ -53,7 +53,7 @@ def _find_cell(grid: Grid, word: PdfWord) -> tuple[int, int] | None:
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
     if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
         return None
-    row = bisect_right(grid.ys, -y, key=lambda y_: -y_) - 1
+    row = bisect_right(grid.ys, -y, key=lambda height_above: -height_above) - 1
     return max(row, 0), bisect_right(grid.xs, x) - 1
 
 

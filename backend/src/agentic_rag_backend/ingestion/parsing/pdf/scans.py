@@ -37,7 +37,7 @@ _MAX_REASONS = 5
 
 @dataclass(slots=True)
 class Scans:
-    """What became of the pages of one document that are pictures. Pages count from 1."""
+    """Results of recognition for the pages of one document that are pictures. Pages count from 1."""
 
     recogniser: Recogniser
     pages: list[int] = field(default_factory=list)

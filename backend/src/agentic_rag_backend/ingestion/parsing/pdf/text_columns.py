@@ -60,7 +60,7 @@ def columns_of(items: Sequence[Item], depth: int = 0) -> list[list[Item]]:
             ordered.extend(columns_of(side, depth + 1))
             side.clear()
 
-    for item in sorted(items, key=lambda item_: -(item_.box[1] + item_.box[3])):
+    for item in sorted(items, key=lambda item: -(item.box[1] + item.box[3])):
         if item.box[0] < gutter.x < item.box[2]:
             heading = _heading_below(left_items, right)
             close_columns()

@@ -111,13 +111,13 @@ def _continues_segment(segment: Segment, word: PdfWord) -> bool:
 def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
     """Return the segments of a column by rows, from the top; within a row from the left."""
     rows: list[list[Segment]] = []
-    for segment in sorted(segments, key=lambda segment_: (-(segment_.box[1] + segment_.box[3]), segment_.box[0])):
+    for segment in sorted(segments, key=lambda segment: (-(segment.box[1] + segment.box[3]), segment.box[0])):
         if rows and (on_one_row(rows[-1][0].box, segment.box) or on_one_row(rows[-1][-1].box, segment.box)):
             rows[-1].append(segment)
         else:
             rows.append([segment])
     for row in rows:
-        row.sort(key=lambda segment_: segment_.box[0])
+        row.sort(key=lambda segment: segment.box[0])
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import EVERYTHING, Session, command
-from agentic_rag_backend.cli.commands.search import RerankOption, rerank_of
-from agentic_rag_backend.cli.output import Output, console, fields, table
+from agentic_rag_backend.cli.command import EVERYTHING, Session
+from agentic_rag_backend.cli.options import RerankOption, parse_rerank, split_names
+from agentic_rag_backend.cli.output import Output, fields, table
+from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.errors import Forbidden, InvalidRequest
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ Strategies = Annotated[str | None, typer.Option("--strategies", metavar="NAME,â€
 Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Results per question.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "analyze-diversity")(analyze_diversity)
-
-
 async def analyze_diversity(
     session: Session,
     dataset: Dataset = None,
@@ -56,43 +51,38 @@ async def analyze_diversity(
     from agentic_rag_backend.evaluation.result_diversity import measure_diversity
 
     client = session.client
-    chosen = await _strategies(client, strategies)
+    names = await _select_strategies(client, strategies)
     communities = await client.every("/communities", limit=EVERYTHING)
-    asked = _from_dataset(dataset) if dataset is not None else await _from_tenant(client, communities)
-    questions = _spread(asked, num_queries)
+    candidates = _load_dataset(dataset) if dataset is not None else await _make_questions(client, communities)
+    questions = _sample_evenly(candidates, num_queries)
     if len(questions) < 2:
         raise InvalidRequest(f"at least 2 questions are required; got {len(questions)}; name questions with --dataset")
-    totals = await _totals(client, communities)
-    measured = {}
-    for strategy in chosen:
-        asked_of_each = {"strategy": strategy, "limit": limit, "rerank": rerank_of(rerank)}
-        listings = await _ask(session, asked_of_each, questions)
-        measured[strategy] = measure_diversity(listings, totals).as_result()
+    totals = await _count_totals(client, communities)
+    search = {"limit": limit, "rerank": parse_rerank(rerank)}
+    figures = {
+        name: measure_diversity(await _search_questions(session, {"strategy": name, **search}, questions), totals).as_result()
+        for name in names
+    }
     result = {
         "dataset": dataset,
         "questions": len(questions),
-        "limit": limit,
-        "rerank": rerank_of(rerank),
-        "strategies": measured,
-        "communities": await _communities(client, communities),
+        **search,
+        "strategies": figures,
+        "communities": await _describe_communities(client, communities),
     }
-    if session.output.as_json:
-        session.output.result(result)
-    else:
-        _show(session.output, result)
+    session.output.present(result, _show_result)
 
 
-async def _strategies(client: Client, names: str | None) -> list[str]:
+async def _select_strategies(client: Client, names: str | None) -> list[str]:
     available = {strategy["name"] for strategy in await client.get("/strategies") if strategy["available"]}
     if names is None:
         return [name for name in COMPARED if name in available]
-    chosen = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    if not chosen:
+    if not split_names(names):
         raise InvalidRequest("--strategies must name at least one strategy")
-    return chosen
+    return list(dict.fromkeys(split_names(names)))
 
 
-def _from_dataset(dataset: str) -> Sequence[str]:
+def _load_dataset(dataset: str) -> Sequence[str]:
     """Return the questions of a file or folder, or of the evaluation data of that name.
 
     Raises:
@@ -106,14 +96,14 @@ def _from_dataset(dataset: str) -> Sequence[str]:
     return load_questions(path)
 
 
-async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
+async def _make_questions(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a question about each community by its name, and about each document by its title."""
     documents = await client.every("/documents", limit=_MAX_QUESTIONS)
     about = [community["name"] for community in communities] + [document["title"] for document in documents]
     return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
 
 
-def _spread(questions: Sequence[str], count: int) -> list[str]:
+def _sample_evenly(questions: Sequence[str], count: int) -> list[str]:
     """Return ``count`` questions at even distances, so that a repeated run asks the same questions."""
     distinct = list(dict.fromkeys(questions))
     if len(distinct) <= count:
@@ -121,7 +111,7 @@ def _spread(questions: Sequence[str], count: int) -> list[str]:
     return [distinct[number * len(distinct) // count] for number in range(count)]
 
 
-async def _totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+async def _count_totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     counts = (await client.get("/status")).get("counts", {})
     return {
         "documents": counts.get("documents"),
@@ -130,20 +120,16 @@ async def _totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> d
     }
 
 
-async def _ask(session: Session, body: Mapping[str, Any], questions: Sequence[str]) -> list[Listing]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    listings = []
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(body["strategy"], total=len(questions))
+async def _search_questions(session: Session, body: Mapping[str, Any], questions: Sequence[str]) -> list[Listing]:
+    listings: list[Listing] = []
+    with ProgressDisplay(body["strategy"], total=len(questions)) as display:
         for question in questions:
-            listings.append(_listing(await session.client.post("/search", {**body, "query": question})))
-            progress.advance(task)
+            listings.append(_read_listing(await session.client.post("/search", {**body, "query": question})))
+            display.update(body["strategy"], completed=len(listings))
     return listings
 
 
-def _listing(data: Mapping[str, Any]) -> Listing:
+def _read_listing(data: Mapping[str, Any]) -> Listing:
     from agentic_rag_backend.evaluation.result_diversity import Listing
 
     results = data["results"]
@@ -156,7 +142,7 @@ def _listing(data: Mapping[str, Any]) -> Listing:
     )
 
 
-async def _communities(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+async def _describe_communities(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return sizes by level, coverage, modularity and staleness of the current generation."""
     from agentic_rag_backend.evaluation.result_diversity import measure_sizes
 
@@ -173,18 +159,18 @@ async def _communities(client: Client, communities: Sequence[Mapping[str, Any]])
     return {**figures, **{name: state[name] for name in names if name in state}}
 
 
-def _show(output: Output, result: Mapping[str, Any]) -> None:
+def _show_result(output: Output, result: Mapping[str, Any]) -> None:
     strategies = result["strategies"]
     measures: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "diversity": lambda of: _share(of["diversity_ratio"]),
-        "of possible": lambda of: _share(of["diversity_of_bound"]),
-        "identical pairs": lambda of: _share(of["identical_pairs"]),
-        "similarity": lambda of: _share(of["intra_list_similarity"]),
+        "diversity": lambda of: _format_share(of["diversity_ratio"]),
+        "of possible": lambda of: _format_share(of["diversity_of_bound"]),
+        "identical pairs": lambda of: _format_share(of["identical_pairs"]),
+        "similarity": lambda of: _format_share(of["intra_list_similarity"]),
         "unanswered": lambda of: f"{of['unanswered']} of {of['questions']}",
     }
     for kind in ("documents", "communities", "entities"):
         measures[f"{kind} distinct"] = lambda of, kind=kind: f"{of[kind]['distinct']} in {of[kind]['places']}"  # type: ignore[misc]
-        measures[f"{kind} of all"] = lambda of, kind=kind: _share(of[kind]["coverage"])  # type: ignore[misc]
+        measures[f"{kind} of all"] = lambda of, kind=kind: _format_share(of[kind]["coverage"])  # type: ignore[misc]
     # One row per measure: 80 columns have no room for a column per measure.
     rows = [[name, *(show(of) for of in strategies.values())] for name, show in measures.items()]
     columns = ["measure", *(f"#{name}" for name in strategies)]
@@ -198,5 +184,5 @@ def _show(output: Output, result: Mapping[str, Any]) -> None:
         output.show("", table(["level", *(f"#{name}" for name in figures)], rows))
 
 
-def _share(value: float | None) -> str:
+def _format_share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"

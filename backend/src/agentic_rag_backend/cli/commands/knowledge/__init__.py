@@ -1,1 +1,0 @@
-"""Commands for the knowledge graph, its communities, and the tree over passages."""

@@ -1,0 +1,178 @@
+"""The tree of commands. Each entry is a command or a group of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from agentic_rag_backend.cli.command import Run, command, local_command
+from agentic_rag_backend.cli.commands import (
+    ask,
+    build_graph,
+    demo,
+    diversity,
+    documents,
+    graph,
+    ingest,
+    search,
+    status,
+    tenants,
+    themes,
+    transfer,
+)
+from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
+from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
+from agentic_rag_backend.plugins import load_plugin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Commands and groups under one name."""
+
+    help: str
+    commands: Mapping[str, Run | Group]
+
+
+COMMUNITIES = themes.describe_themes("/communities", size="entity_count", heading="#entities", metavar="COMMUNITY_ID")
+CommunityLevel = Annotated[int | None, typer.Option("--level", help="0 is the coarsest.")]
+NODES = themes.describe_themes("/raptor", size="passage_count", heading="#passages", metavar="NODE_ID")
+NodeLevel = Annotated[int | None, typer.Option("--level", help="1: clusters of passages.")]
+JobState = Annotated[str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")]
+JobKind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")]
+
+COMMANDS: Mapping[str, Run | Group] = {
+    "serve": serve.serve_api,
+    "worker": serve.run_worker,
+    "demo": demo.run_demo,
+    "ingest": command(ingest.ingest_sources, work=True),
+    "search": command(search.search_documents),
+    "ask": command(ask.ask_question),
+    "build-graph": command(build_graph.build_graph, work=True),
+    "analyze-diversity": command(diversity.analyze_diversity),
+    "export": command(transfer.export_tenant, operator=True),
+    "import": command(transfer.import_tenant, operator=True, work=True),
+    "reindex": local_command(maintenance.reindex_vectors),
+    "optimize-planner": load_plugin("optimize_planner"),
+    "migrate": local_command(maintenance.migrate_stores),
+    "status": command(status.show_status),
+    "doctor": doctor.check_deployment,
+    "config": maintenance.show_config,
+    "documents": Group(
+        help="Show, change and delete documents.",
+        commands={
+            "list": command(documents.list_documents),
+            "show": command(documents.show_document),
+            "update": command(documents.update_document, work=True),
+            "chunk": command(documents.chunk_document, work=True),
+            "delete": command(documents.delete_document, work=True),
+        },
+    ),
+    "chunk": Group(help="Chunking of documents.", commands={"preview": command(documents.preview_chunks)}),
+    "jobs": Group(
+        help="Show, cancel and retry jobs.",
+        commands={
+            "list": list_command(status.JOBS, "List jobs, newest first.", state=JobState, kind=JobKind),
+            "show": show_command(status.JOBS, "Show a job."),
+            "cancel": post_command(status.JOBS, "cancel", "Request the cancellation of a job."),
+            "retry": command(status.retry_job, work=True),
+            "watch": command(status.watch_job, work=True),
+        },
+    ),
+    "communities": Group(
+        help="Communities: the themes of the documents.",
+        commands={
+            "list": list_command(COMMUNITIES, "List the communities of the current generation.", level=CommunityLevel),
+            "show": show_command(
+                COMMUNITIES,
+                "Show a community with its summary and findings.",
+                themes.render_theme("id", "level", "parent", "entity_count", "generation", "keywords", "stale"),
+            ),
+            "rebuild": command(themes.rebuild_communities, work=True),
+        },
+    ),
+    "raptor": Group(
+        help="RAPTOR tree: summaries of clusters of passages.",
+        commands={
+            "list": list_command(NODES, "List the nodes of the current tree.", level=NodeLevel),
+            "show": show_command(
+                NODES,
+                "Show a node with its summary and findings.",
+                themes.render_theme("id", "level", "passage_count", "children", "generation", "keywords", "stale", "written_by"),
+            ),
+            "status": command(themes.show_tree_status),
+            "rebuild": command(themes.rebuild_tree, work=True),
+        },
+    ),
+    "graph": Group(
+        help="The knowledge graph: entities, paths, contradictions, export, edits.",
+        commands={
+            "entity": show_command(
+                graph.ENTITIES,
+                "Show an entity: its names, relationships and chunks. Several entities of one name are listed with their ids.",
+                graph.render_entity,
+                limit=(graph.EntityLimit, 20),
+                relation_types=(graph.RelationTypes, None),
+                as_of=(graph.AsOf, None),
+            ),
+            "paths": command(graph.show_paths),
+            "contradictions": command(graph.show_contradictions),
+            "export": command(graph.export_graph),
+            "merge": command(graph.merge_entities),
+            "split": command(graph.split_entity),
+            "rename": command(graph.rename_entity),
+            "delete": delete_command(
+                graph.ENTITIES,
+                "Delete an entity with its mentions and relationships. Documents stay.",
+                graph.follow_edit,
+                reason=(graph.Reason, ""),
+            ),
+            "edits": list_command(graph.EDITS, "List the edits of the graph, the newest first."),
+            "undo": delete_command(graph.EDITS, "Undo an edit. Later edits stay in effect.", graph.follow_edit),
+        },
+    ),
+    "tenants": Group(
+        help="Tenants and their keys; requires the operator's key.",
+        commands={
+            "create": command(tenants.create_tenant, operator=True),
+            "list": list_command(tenants.TENANTS, "List tenants, newest first."),
+            "delete": command(tenants.delete_tenant, operator=True),
+            "keys": Group(
+                help="Keys of a tenant.",
+                commands={
+                    "list": command(tenants.list_keys, operator=True),
+                    "create": command(tenants.create_key, operator=True),
+                    "revoke": command(tenants.revoke_key, operator=True),
+                },
+            ),
+        },
+    ),
+    "features": Group(
+        help="Feature flags of a tenant.",
+        commands={
+            "show": list_command(status.FLAGS, "Show each flag's value, default and source."),
+            "set": command(status.set_feature),
+        },
+    ),
+    "models": Group(
+        help="Encoders, rerankers and readers that run in this process.",
+        commands={
+            "list": local_command(models.list_models),
+            "pull": local_command(models.pull_model),
+            "check": local_command(models.check_models),
+        },
+    ),
+}
+
+
+def add_commands(app: typer.Typer, commands: Mapping[str, Run | Group]) -> None:
+    """Add commands and groups to ``app``. Help lists commands before groups."""
+    for name, entry in commands.items():
+        if isinstance(entry, Group):
+            group = typer.Typer(name=name, help=entry.help, no_args_is_help=True)
+            add_commands(group, entry.commands)
+            app.add_typer(group)
+        else:
+            app.command(name)(entry)
