@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 
 import agentic_rag_backend.generation.answerability as package
 from agentic_rag_backend.generation.answerability.bridges import Bridges
-from agentic_rag_backend.generation.answerability.candidates import rarity_added
+from agentic_rag_backend.generation.answerability.candidates import sum_new_rarity
 from agentic_rag_backend.generation.answerability.coefficients import (
     FILE,
     Coefficients,
     Linear,
-    fitted,
+    load_coefficients,
 )
 from agentic_rag_backend.generation.answerability.estimate import (
     SPECIFIC,
     account_confidence,
     account_features,
     answer_features,
-    confidence,
+    estimate_confidence,
 )
 from agentic_rag_backend.generation.answerability.evidence import (
     EvidenceReading,
@@ -236,7 +236,7 @@ def fit_bridges(
             (
                 scores[number],
                 max(bridges.strength(leader, number) for leader in order[:leaders]),
-                max(rarity_added(reading, [leader], number) for leader in order[:leaders]),
+                max(sum_new_rarity(reading, [leader], number) for leader in order[:leaders]),
             )
             for number in others
         ]
@@ -354,7 +354,7 @@ def fit_rest(first: Coefficients, rows: Sequence[Row]) -> Coefficients:
     shared = {name: fact.weights[name] for name in ALIKE}
     chosen = replace(chosen, fact=fact, hops=Linear({**hops.weights, **shared}, hops.intercept))
     asked = [row for row in again if row.account or row.asked.question in accounts]
-    asked = [row for row in asked if confidence(row.selection, chosen) < SPECIFIC]
+    asked = [row for row in asked if estimate_confidence(row.selection, chosen) < SPECIFIC]
     return replace(chosen, account=fit_account(asked))
 
 
@@ -374,7 +374,7 @@ def estimates(rows: Sequence[Row], weights: Coefficients) -> NDArray[np.float64]
 
 
 def _estimate(row: Row, weights: Coefficients) -> float:
-    sure = confidence(row.selection, weights)
+    sure = estimate_confidence(row.selection, weights)
     broad = row.account and sure < SPECIFIC
     return account_confidence(row.selection, row.nearness, weights) if broad else sure
 
@@ -496,7 +496,7 @@ def cross_fitted(questions: Sequence[JudgedQuestion], encoder: RememberedEncoder
 
 def shipped(questions: Sequence[JudgedQuestion], encoder: RememberedEncoder) -> dict[str, dict[str, Any]]:
     """Measure the coefficients that the product ships on all questions."""
-    weights = fitted()
+    weights = load_coefficients()
     rows = reselected(select_all(AnswerJudge(encoder, weights), questions), weights)
     return {f"shipped coefficients, {encoder.arithmetic}": figures(rows, weights)}
 

@@ -6,7 +6,6 @@ Each sentence of a passage is altered or reworded (`altered_sentences`) and cite
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rag_backend.evaluation.datasets import load_passages
-from agentic_rag_backend.generation.claims.base import ClaimVerifier, Verdict
-from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
+from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
-from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from altered_sentences import Case, cases
 from report import data, finish, quiet
 
@@ -42,22 +38,19 @@ def passages_of(case: Case) -> list[Passage]:
     ]
 
 
-async def verdict_of(case: Case, embedder: Embedder | None) -> Verdict:
+def verdict_of(case: Case) -> Verdict:
     """Return the verdict about a case."""
-    lexical = LexicalVerifier(passages_of(case))
-    verifier: ClaimVerifier = lexical if embedder is None else EmbeddingVerifier(lexical, embedder)
-    (verdict,) = await verifier.verify([Claim(case.claim, (1,))])
-    return verdict
+    return LexicalVerifier(passages_of(case)).check(Claim(case.claim, (1,)))
 
 
-async def measure(found: Sequence[Case], embedder: Embedder | None) -> dict[str, Any]:
+def measure(found: Sequence[Case]) -> dict[str, Any]:
     """Return the shares of right verdicts by kind, the reasons, and the time of one check."""
     right: Counter[str] = Counter()
     count: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {}
     started = time.perf_counter()
     for case in found:
-        verdict = await verdict_of(case, embedder)
+        verdict = verdict_of(case)
         count[case.kind] += 1
         right[case.kind] += verdict.holds is case.holds
         if verdict.reason is not None:
@@ -95,15 +88,9 @@ def markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-async def run(folder: Path, sets: Sequence[str]) -> dict[str, Any]:
-    """Measure both verifiers on each set."""
-    embedder = BundledEmbedder()
-    results: dict[str, Any] = {}
-    for name in sets:
-        found = cases(load_passages(folder / name / "corpus.jsonl"), most=MOST, seed=SEED)
-        for verifier, used in (("lexical", None), ("embedding", embedder)):
-            results[f"{name} {verifier}"] = await measure(found, used)
-    return results
+def run(folder: Path, sets: Sequence[str]) -> dict[str, Any]:
+    """Measure the checks on each set."""
+    return {name: measure(cases(load_passages(folder / name / "corpus.jsonl"), most=MOST, seed=SEED)) for name in sets}
 
 
 def main() -> int:
@@ -115,7 +102,7 @@ def main() -> int:
     folder = data()
     if folder is None:
         return 0
-    results = asyncio.run(run(folder, chosen.sets))
+    results = run(folder, chosen.sets)
     return finish("claims", results, markdown(results), failures(results))
 
 

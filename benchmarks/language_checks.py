@@ -20,9 +20,9 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.languages import LanguageJudge
-from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
@@ -86,7 +86,6 @@ def similarity_of(services: Container) -> RelativeSimilarity | None:
 
 async def checked(services: Container, similarity: RelativeSimilarity | None, code: str, of: str) -> dict[str, Share]:
     """Return the kept right sentences in a language about passages in the language ``of``, and the dropped wrong ones by kind."""
-    encoder = EvidenceEncoder(services.embedder)
     held = [_passage(number, title, text) for number, (title, text) in enumerate(zip(SUBJECTS, PASSAGES[of], strict=True), 1)]
     cases = [(kind, held, number + 1, text) for kind, claims in CLAIMS[code].items() for number, text in claims]
     if code == of and code in FURTHER_CLAIMS:
@@ -95,12 +94,11 @@ async def checked(services: Container, similarity: RelativeSimilarity | None, co
             for key, holds, text in FURTHER_CLAIMS[code]
         ]
     counts: dict[str, list[bool]] = {}
-    shared = EmbeddingVerifier(LexicalVerifier(held), encoder, similarity)
+    shared = EmbeddingVerifier(LexicalVerifier(held), similarity)
     for kind, passages, marker, text in cases:
-        verifier = shared if passages is held else EmbeddingVerifier(LexicalVerifier(passages), encoder, similarity)
+        verifier = shared if passages is held else EmbeddingVerifier(LexicalVerifier(passages), similarity)
         (verdict,) = await verifier.verify([Claim(text, (marker,))])
         counts.setdefault(kind, []).append(verdict.holds == (kind == "right"))
-    await encoder.close()
     return {kind: (sum(right), len(right)) for kind, right in counts.items()}
 
 
@@ -154,7 +152,7 @@ def _written_by_model(services: Container, similarity: RelativeSimilarity | None
         options=AnswerOptions(),
         checks=AnswerChecks(
             judge=AnswerJudge(encoder, languages=LanguageJudge(similarity)),
-            verifier=lambda passages, question, left_s: EmbeddingVerifier(LexicalVerifier(passages), encoder, similarity),
+            verifier=lambda passages, question, left_s: EmbeddingVerifier(LexicalVerifier(passages), similarity),
         ),
     )
 

@@ -7,19 +7,16 @@ the checks, and each set was divided at random. Words were chosen on the `dev` h
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.generation.refusals import refuses
-from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from report import finish, quiet
 
 FOLDER = Path(__file__).parent / "own_words"
@@ -33,14 +30,13 @@ def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-async def sentences(half: str) -> dict[str, Any]:
+def sentences(half: str) -> dict[str, Any]:
     """Return the counts of verdicts about true and false sentences."""
-    embedder = BundledEmbedder()
     counts: Counter[tuple[bool, str]] = Counter()
     for row in lines(f"paraphrases-{half}"):
         title = row["file"].removesuffix(".md").replace("-", " ")
         passage = Passage(marker=1, chunk_id="c1", document_id="d1", title=title, text=row["passage"], start_char=0, score=1.0)
-        (verdict,) = await EmbeddingVerifier(LexicalVerifier([passage]), embedder).verify([Claim(row["claim"], (1,))])
+        verdict = LexicalVerifier([passage]).check(Claim(row["claim"], (1,)))
         counts[row["holds"], verdict.status] += 1
     return {f"{'true' if holds else 'false'} {status}": count for (holds, status), count in sorted(counts.items())}
 
@@ -73,7 +69,7 @@ def main() -> int:
     """Run the benchmark."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     quiet()
-    results = {half: {**asyncio.run(sentences(half)), **refusals(half)} for half in HALVES}
+    results = {half: {**sentences(half), **refusals(half)} for half in HALVES}
     names = sorted({name for row in results.values() for name in row})
     table = ["| | " + " | ".join(HALVES) + " |", "|---" * (len(HALVES) + 1) + "|"]
     table += [f"| {name} | {' | '.join(str(results[half].get(name, 0)) for half in HALVES)} |" for name in names]

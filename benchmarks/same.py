@@ -57,7 +57,7 @@ def measure_claims(name: str, folder: Path) -> Part:
     from same_rules import check_claims
 
     quiet()
-    return asyncio.run(check_claims(name, folder))
+    return check_claims(name, folder)
 
 
 def plan_tasks(

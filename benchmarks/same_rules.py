@@ -10,12 +10,10 @@ from typing import Any
 
 from agentic_rag_backend.evaluation.datasets import load_passages
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from altered_sentences import cases
 from claims import verdict_of
 from extraction import chunk, measure_names, read
@@ -54,25 +52,23 @@ def _documents(name: str, folder: Path) -> Iterable[tuple[str, str, str]]:
     return [(passage.id, passage.title, passage.text) for passage in load_passages(folder / name / "corpus.jsonl")]
 
 
-async def check_claims(name: str, folder: Path) -> Part:
-    """Check sentences by words, and by words and embeddings."""
-    embedder = BundledEmbedder()
+def check_claims(name: str, folder: Path) -> Part:
+    """Check sentences by words."""
     results: dict[str, Any] = {}
     right: Counter[bool] = Counter()
     counts: Counter[bool] = Counter()
     if name == "own words":
-        return await _check_own_words(embedder)
+        return _check_own_words()
     for number, case in enumerate(cases(load_passages(folder / name / "corpus.jsonl"), most=MOST, seed=SEED)):
-        for verifier, encoder in (("lexical", None), ("embedding", embedder)):
-            verdict = await verdict_of(case, encoder)
-            results[f"{name}: {verifier} {case.kind} {number}"] = {"claim": case.claim, **_verdict(verdict)}
+        verdict = verdict_of(case)
+        results[f"{name}: {case.kind} {number}"] = {"claim": case.claim, **_verdict(verdict)}
         counts[case.holds] += 1
         right[case.holds] += verdict.holds is case.holds
     metrics = {f"{name} {kind}": round(right[holds] / counts[holds], 4) for holds, kind in ((True, "kept"), (False, "caught"))}
     return {"claims": results}, {"claims": metrics}
 
 
-async def _check_own_words(embedder: BundledEmbedder) -> Part:
+def _check_own_words() -> Part:
     results: dict[str, Any] = {}
     counts: Counter[str] = Counter()
     for half in ("dev", "kept"):
@@ -81,7 +77,7 @@ async def _check_own_words(embedder: BundledEmbedder) -> Part:
             passage = Passage(
                 marker=1, chunk_id="c1", document_id="d1", title=title, text=row["passage"], start_char=0, score=1.0
             )
-            (verdict,) = await EmbeddingVerifier(LexicalVerifier([passage]), embedder).verify([Claim(row["claim"], (1,))])
+            verdict = LexicalVerifier([passage]).check(Claim(row["claim"], (1,)))
             results[f"own words: {half} {number}"] = _verdict(verdict)
             counts[f"own words {'true' if row['holds'] else 'false'} {verdict.status}"] += 1
     return {"claims": results}, {"claims": dict(counts)}

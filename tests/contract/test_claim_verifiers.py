@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 import pytest
-from hashed_words import HashedWords
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ConfigurationError
@@ -47,7 +46,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> OnnxReader:
 @pytest.fixture
 async def parts(server: ModelServer, reader: OnnxReader) -> AsyncIterator[VerifierParts]:
     model = OpenAIModel(api_key="any", base_url=server.base_url, model="judge", timeout_s=5.0, max_concurrency=2)
-    yield VerifierParts(HashedWords(), StructuredCalls(model, timeout_s=5.0), reader=reader)
+    yield VerifierParts(StructuredCalls(model, timeout_s=5.0), reader=reader)
     await model.close()
 
 

@@ -467,7 +467,7 @@ class Settings(BaseSettings):
     )
     claim_verifier: Literal["auto", "lexical", "embedding", "model", "nli"] = Field(
         "auto",
-        description="check of sentences: lexical (words only), embedding (and embeddings of paraphrases), auto (and the language "
+        description="check of sentences: lexical (words only), embedding (also across languages), auto (and the language "
         "model, for sentences that are left undecided), model (and the language model, for all that are no copies) or nli "
         "(embedding and a reader in this process)",
     )

@@ -12,9 +12,9 @@ from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.generation.budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
-from agentic_rag_backend.generation.context import Context, Passage, build_context, halved, passage_of, size_tokens
-from agentic_rag_backend.generation.expansion import MAX_WIDENED, widened
-from agentic_rag_backend.generation.rendering import at_the_ends, render
+from agentic_rag_backend.generation.context import Context, Passage, build_context, halve_context, passage_of, size_tokens
+from agentic_rag_backend.generation.expansion import MAX_WIDENED, widen_context
+from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW, context_window
@@ -73,7 +73,7 @@ def row(*sections: str) -> list[VisibleChunk]:
 
 
 async def widen(context: Context, documents: Documents, *, budget_tokens: int = 3000, filters: Filter | None = None) -> Context:
-    return await widened(context, replace(QUERY, filters=filters), documents, budget_tokens=budget_tokens)  # type: ignore[arg-type]
+    return await widen_context(context, replace(QUERY, filters=filters), documents, budget_tokens=budget_tokens)  # type: ignore[arg-type]
 
 
 # --- duplicates and budget
@@ -195,11 +195,11 @@ def test_half_of_a_context_has_half_of_its_text() -> None:
     context = build_context(
         found(*(chunk(str(at), sentence, document=str(at)) for at, sentence in enumerate(SENTENCES))), {}, budget_tokens=300
     )
-    assert [one.text for one in halved(context).passages] == [SENTENCES[0]]
+    assert [one.text for one in halve_context(context).passages] == [SENTENCES[0]]
     (whole,) = build_context(found(chunk("a", " ".join(SENTENCES))), {}, budget_tokens=300).passages
-    (half,) = halved(Context((whole,))).passages
+    (half,) = halve_context(Context((whole,))).passages
     assert half == replace(whole, text=" ".join(SENTENCES[:2]))
-    (quarter,) = halved(Context((replace(whole, text=SENTENCES[0]),))).passages
+    (quarter,) = halve_context(Context((replace(whole, text=SENTENCES[0]),))).passages
     assert quarter.text == SENTENCES[0][: len(SENTENCES[0]) // 2], "a sentence is cut in the middle"
 
 
@@ -228,7 +228,7 @@ def test_the_best_evidence_is_at_the_ends() -> None:
 
 def test_markers_of_the_prompt_are_those_of_the_context() -> None:
     context = Context(tuple(passage(number) for number in (1, 2, 3)))
-    user = render(built_in("answer"), "Why?", context)[-1].content
+    user = render_messages(built_in("answer"), "Why?", context)[-1].content
     assert [user.index(f'<passage id="{marker}"') for marker in (1, 3, 2)] == sorted(
         user.index(f'<passage id="{marker}"') for marker in (1, 2, 3)
     )

@@ -13,7 +13,7 @@ from scripted_models import COST, Record, Reply, ScriptedModel
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
-from agentic_rag_backend.generation.claims.statements import is_stated
+from agentic_rag_backend.generation.claims.statements import says_statement
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
@@ -56,7 +56,7 @@ async def read(
     waiting: bool = False,
 ) -> ChunkedDocument:
     version = version_of(title="", options=ProcessingOptions(chunking=ChunkingOptions(strategy, size, 0)))
-    reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model, is_stated)
+    reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model, says_statement)
     return await reader.read(TENANT, version, text.encode(), record=record, waiting=waiting)
 
 

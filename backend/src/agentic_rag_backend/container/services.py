@@ -42,7 +42,7 @@ from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.languages import LanguageJudge
 from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
-from agentic_rag_backend.generation.claims.statements import is_stated
+from agentic_rag_backend.generation.claims.statements import says_statement
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
@@ -317,7 +317,7 @@ class Container:
             resolver=self._resolver,
             queue=self.queue,
             model=self._document_model,
-            is_stated=is_stated,
+            is_stated=says_statement,
             relay=self.relay,
             options=ingestion_options(self.settings),
             disk_space=self.disk_space,
@@ -343,7 +343,7 @@ class Container:
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(self._document_reader, self.embedder, self._document_model, is_stated)
+        return ChunkReader(self._document_reader, self.embedder, self._document_model, says_statement)
 
     @cached_property
     def _document_reader(self) -> IsolatedReader:
@@ -597,7 +597,7 @@ class Container:
             judge=self._judge,
             verifier=verifier_factory(
                 self.settings.claim_verifier,
-                VerifierParts(self._adapters.evidence_encoder, calls, similarity=self._similarity, reader=self._adapters.reader),
+                VerifierParts(calls, similarity=self._similarity, reader=self._adapters.reader),
             ),
             calls=calls,
             contradictions=AnswerContradictions(self.contradictions_of_results),

@@ -51,7 +51,7 @@ class Brief:
     usage: Usage = field(default_factory=Usage)
 
 
-def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:
+def with_failures(retrieval: Retrieval, *reasons: str) -> Retrieval:
     """Return the retrieval with further reasons in its trace."""
     if not reasons:
         return retrieval

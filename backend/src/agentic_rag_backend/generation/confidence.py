@@ -30,7 +30,7 @@ _LEAST = 0.01
 
 def of_quotations(answerable: float, statuses: Sequence[ClaimStatus]) -> float:
     """Return the confidence of an answer that quotes passages, which answer with the chance ``answerable``."""
-    return answerable * _checked(statuses) if "supported" in statuses else 0.0
+    return answerable * _share_after_checks(statuses) if "supported" in statuses else 0.0
 
 
 def of_model(answerable: float, statuses: Sequence[ClaimStatus], *, agrees: bool, rank: float) -> float:
@@ -46,11 +46,11 @@ def of_model(answerable: float, statuses: Sequence[ClaimStatus], *, agrees: bool
         return 0.0
     evidence = min(max(answerable, _LEAST), 1.0 - _LEAST)
     logit = _INTERCEPT + _EVIDENCE * math.log(evidence / (1.0 - evidence)) + _AGREES * agrees + _RANK * rank
-    known = 1.0 if "supported" in statuses else UNKNOWN_SHARE
-    return known * _checked(statuses) / (1.0 + math.exp(-logit))
+    certainty = 1.0 if "supported" in statuses else UNKNOWN_SHARE
+    return certainty * _share_after_checks(statuses) / (1.0 + math.exp(-logit))
 
 
-def _checked(statuses: Sequence[ClaimStatus]) -> float:
+def _share_after_checks(statuses: Sequence[ClaimStatus]) -> float:
     """Return the share of the confidence that the checks leave."""
     counts = Counter(statuses)
     failed = counts["contradicted"] + UNVERIFIED_SHARE * counts["unverified"]

@@ -55,9 +55,9 @@ class Passage:
     chunks: tuple[tuple[int, str], ...] = ()
     language: str = ""
 
-    def chunk_at(self, place: int) -> str:
-        """Return the chunk that holds the character at ``place`` of the document's text, which is within the passage."""
-        return next((chunk for start, chunk in reversed(self.chunks) if start <= place), self.chunk_id)
+    def chunk_at(self, offset: int) -> str:
+        """Return the chunk that holds the character at ``offset`` of the document's text, which is within the passage."""
+        return next((chunk for start, chunk in reversed(self.chunks) if start <= offset), self.chunk_id)
 
     @property
     def chunk_ids(self) -> frozenset[str]:
@@ -102,13 +102,13 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    low = _distinct(low)
+    low = _drop_repeated(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
-    kept_low, kept_high = _within(low, int(budget_tokens * share)), []
+    kept_low, kept_high = _fit_passages(low, int(budget_tokens * share)), []
     if high:
-        kept_high = _within(high, budget_tokens - size_tokens(kept_low))
-        kept_low = _within(low, budget_tokens - size_tokens(kept_high))
-    merged = _merged([*kept_low, *kept_high])
+        kept_high = _fit_passages(high, budget_tokens - size_tokens(kept_low))
+        kept_low = _fit_passages(low, budget_tokens - size_tokens(kept_high))
+    merged = _merge_passages([*kept_low, *kept_high])
     merged.sort(key=lambda passage: -passage.score)
     return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)
 
@@ -125,12 +125,12 @@ def _low_passages(hits: Sequence[Hit], weight: float) -> list[Passage]:
 
 def _passage_of_hit(hit: Hit, score: float) -> Passage:
     """Return the parent around a chunk that was found, or else the chunk."""
-    found = passage_of(hit.visible, 0, len(hit.visible.chunk.text), score)
+    passage = passage_of(hit.visible, 0, len(hit.visible.chunk.text), score)
     parent = hit.parent
     if parent is None:
-        return found
+        return passage
     return replace(
-        found,
+        passage,
         text=parent.text,
         start_char=parent.start_char,
         header=header_at(parent.text, parent.chunks[0].location.header, 0),
@@ -157,23 +157,23 @@ def theme_passages(
     """Return the sentences of visible chunks that state the theme's first ``most`` findings; scores fall from ``score``."""
     passages: list[Passage] = []
     for finding in theme.findings[:most]:
-        held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
-        stated = (_stating_passage(finding.statement, chunk, score) for chunk in held)
-        found = next((passage for passage in stated if passage is not None), None)
-        if found is not None:
-            passages.append(found)
+        chunks = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
+        candidates = (_stating_passage(finding.statement, chunk, score) for chunk in chunks)
+        best = next((passage for passage in candidates if passage is not None), None)
+        if best is not None:
+            passages.append(best)
             score *= LATER_FINDING
     return passages
 
 
 def _stating_passage(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
     """Return the sentence of the chunk that covers most of the statement; None if no sentence covers enough of it."""
-    wanted = content_forms(statement)
+    statement_forms = content_forms(statement)
     title = content_forms(chunk.document_title)
     best: tuple[float, int, int] = (0.0, 0, 0)
     for sentence in split_sentences(chunk.chunk.text):
-        held = content_forms(sentence.text)
-        overlap = len(wanted & (held | title)) / len(wanted) if wanted & held else 0.0
+        forms = content_forms(sentence.text)
+        overlap = len(statement_forms & (forms | title)) / len(statement_forms) if statement_forms & forms else 0.0
         if overlap > best[0]:
             best = (overlap, sentence.start, sentence.end)
     if best[0] < MIN_FINDING_OVERLAP:
@@ -205,56 +205,56 @@ def size_tokens(passages: Sequence[Passage]) -> int:
     return sum(estimate_tokens(passage.with_header) + FRAME_TOKENS for passage in passages)
 
 
-def halved(context: Context) -> Context:
+def halve_context(context: Context) -> Context:
     """Return the best passages, in half the tokens. Of a single passage, the sentences of its first half are left."""
     if len(context.passages) == 1:
         (passage,) = context.passages
         middle = len(passage.text) // 2
         end = max((sentence.end for sentence in split_sentences(passage.text) if sentence.end <= middle), default=middle)
         return replace(context, passages=(replace(passage, text=passage.text[:end]),))
-    return replace(context, passages=tuple(_within(context.passages, size_tokens(context.passages) // 2)))
+    return replace(context, passages=tuple(_fit_passages(context.passages, size_tokens(context.passages) // 2)))
 
 
-def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
+def _fit_passages(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     """Keep passages, best first, while they fit; the first always does, or there would be no evidence at all."""
-    kept: list[Passage] = []
-    left = tokens
+    selected: list[Passage] = []
+    remaining = tokens
     for passage in passages:
-        left -= size_tokens([passage])
-        if kept and left < 0:
+        remaining -= size_tokens([passage])
+        if selected and remaining < 0:
             break
-        if kept or tokens > 0:
-            kept.append(passage)
-    return kept
+        if selected or tokens > 0:
+            selected.append(passage)
+    return selected
 
 
-def _distinct(passages: Sequence[Passage]) -> list[Passage]:
+def _drop_repeated(passages: Sequence[Passage]) -> list[Passage]:
     """Return passages, best first, without text that a better one has.
 
     A passage with the words of a better one is dropped. Chunks of one document may overlap: the overlap stays in the better one,
     and the other begins or ends at the next sentence.
     """
-    kept: list[Passage] = []
+    selected: list[Passage] = []
     for passage in passages:
-        own = _words(passage.text)
-        if any(own in _words(other.text) for other in kept):
+        text = _join_words(passage.text)
+        if any(text in _join_words(better.text) for better in selected):
             continue
         trimmed = passage
-        for other in kept:
-            trimmed = _without_overlap(trimmed, other)
+        for better in selected:
+            trimmed = _without_overlap(trimmed, better)
         if trimmed.text.strip():
-            kept.append(trimmed)
-    return kept
+            selected.append(trimmed)
+    return selected
 
 
-def _without_overlap(passage: Passage, other: Passage) -> Passage:
-    """Return the sentences of ``passage`` that ``other``, of the same document, does not hold."""
-    start, end = other.start_char - passage.start_char, other.start_char + len(other.text) - passage.start_char
-    if passage.document_id != other.document_id or end <= 0 or start >= len(passage.text):
+def _without_overlap(passage: Passage, better: Passage) -> Passage:
+    """Return the sentences of ``passage`` that ``better``, of the same document, does not hold."""
+    start, end = better.start_char - passage.start_char, better.start_char + len(better.text) - passage.start_char
+    if passage.document_id != better.document_id or end <= 0 or start >= len(passage.text):
         return passage
-    outside = [one for one in split_sentences(passage.text) if one.end <= start or one.start >= end]
-    before = [one for one in outside if one.end <= start]
-    chosen = before if len(before) * 2 >= len(outside) else [one for one in outside if one.start >= end]
+    outside = [sentence for sentence in split_sentences(passage.text) if sentence.end <= start or sentence.start >= end]
+    before = [sentence for sentence in outside if sentence.end <= start]
+    chosen = before if len(before) * 2 >= len(outside) else [sentence for sentence in outside if sentence.start >= end]
     if not chosen:
         return replace(passage, text="")
     first, last = chosen[0].start, chosen[-1].end
@@ -262,20 +262,20 @@ def _without_overlap(passage: Passage, other: Passage) -> Passage:
     return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first, header=header)
 
 
-def _words(text: str) -> str:
+def _join_words(text: str) -> str:
     """Return the words of a text, so that layout and letter case make no difference."""
     return " ".join(["", *_WORD.findall(text.casefold()), ""])
 
 
-def _merged(passages: Sequence[Passage]) -> list[Passage]:
+def _merge_passages(passages: Sequence[Passage]) -> list[Passage]:
     """Join passages of one chunk, and drop passages that a longer one contains."""
-    kept: list[Passage] = []
+    selected: list[Passage] = []
     for passage in sorted(passages, key=lambda passage: -len(passage.text)):
-        own = _words(passage.text)
-        twin = next((index for index, held in enumerate(kept) if own in _words(held.text)), None)
+        text = _join_words(passage.text)
+        twin = next((index for index, longer in enumerate(selected) if text in _join_words(longer.text)), None)
         if twin is None:
-            kept.append(passage)
+            selected.append(passage)
             continue
-        held = kept[twin]
-        kept[twin] = replace(held, score=max(held.score, passage.score), theme=held.theme or passage.theme)
-    return kept
+        longer = selected[twin]
+        selected[twin] = replace(longer, score=max(longer.score, passage.score), theme=longer.theme or passage.theme)
+    return selected

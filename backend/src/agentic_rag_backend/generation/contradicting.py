@@ -19,17 +19,21 @@ class AnswerContradictions:
     async def added(self, query: Query, answer: Answer) -> Answer:
         """Return the answer with the contradictions of its cited sentences."""
         cited = dict.fromkeys(citation.chunk_id for citation in answer.citations)
-        found, warning = await self.results.touching(query, cited)
+        contradictions, warning = await self.results.touching(query, cited)
         if warning is not None:
             trace = answer.retrieval.trace
             trace = replace(trace, warnings=(*trace.warnings, warning))
             answer = replace(answer, retrieval=replace(answer.retrieval, trace=trace))
-        cited_ones = [each for each in found if _is_cited(answer, each.a) or _is_cited(answer, each.b)]
+        cited_ones = [
+            contradiction
+            for contradiction in contradictions
+            if _quotes_side(answer, contradiction.a) or _quotes_side(answer, contradiction.b)
+        ]
         return replace(answer, contradictions=tuple(cited_ones[:MAX_SHOWN]))
 
 
-def _is_cited(answer: Answer, side: Side) -> bool:
+def _quotes_side(answer: Answer, side: Side) -> bool:
     """Return whether a citation quotes the side's sentence, or a part of it."""
     quote = " ".join(side.quote.split())
-    quotes = (" ".join(each.quote.split()) for each in answer.citations if each.chunk_id == side.chunk_id)
-    return any(quote in each or each in quote for each in quotes)
+    quotes = (" ".join(cited_quote.quote.split()) for cited_quote in answer.citations if cited_quote.chunk_id == side.chunk_id)
+    return any(quote in cited_quote or cited_quote in quote for cited_quote in quotes)

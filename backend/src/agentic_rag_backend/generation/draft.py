@@ -57,7 +57,7 @@ class AnswerDraft:
         """Add checked claims and return the new events, citations before the sentence that carries their marker."""
         events: list[DraftEvent] = []
         for verdict in verdicts:
-            if not self._keeps(verdict):
+            if not self._keeps_claim(verdict):
                 self.claims.append(CheckedClaim(text=verdict.claim.text, status=verdict.status, reason=verdict.reason))
                 continue
             if self.introduction and not self._texts:
@@ -65,12 +65,12 @@ class AnswerDraft:
                 self._length += len(self.introduction)
                 events.append(TokenEvent(self.introduction))
             before = len(self.citations)
-            markers = tuple(dict.fromkeys(self._number(support) for support in verdict.supports))
+            markers = tuple(dict.fromkeys(self._number_of(support) for support in verdict.supports))
             events += [CitationEvent(citation) for citation in self.citations[before:]]
-            events.append(self._written(verdict, markers))
+            events.append(self._write_claim(verdict, markers))
         return events
 
-    def _keeps(self, verdict: Verdict) -> bool:
+    def _keeps_claim(self, verdict: Verdict) -> bool:
         if verdict.holds or self.policy == "mark":
             return True
         if self.policy == "strict" or verdict.status == "contradicted":
@@ -78,12 +78,12 @@ class AnswerDraft:
         # A reader cannot check a sentence without a quote, and "Here is what happened:" states nothing by itself.
         return bool(verdict.supports) and not verdict.claim.text.endswith(":")
 
-    def _written(self, verdict: Verdict, markers: tuple[int, ...]) -> TokenEvent:
+    def _write_claim(self, verdict: Verdict, markers: tuple[int, ...]) -> TokenEvent:
         claim = verdict.claim
         separator = claim.separator if self._texts else claim.separator.lstrip()
         sentence = " ".join(claim.text.split())
         start = self._length + len(separator)
-        text = f"{separator}{sentence}{self._markers(verdict.supports, markers)}{MARKS[verdict.status]}"
+        text = f"{separator}{sentence}{self._write_markers(verdict.supports, markers)}{MARKS[verdict.status]}"
         self._texts.append(text)
         self._length += len(text)
         self.claims.append(
@@ -98,12 +98,12 @@ class AnswerDraft:
         )
         return TokenEvent(text, verdict.holds, verdict.reason)
 
-    def _number(self, support: SupportingSpan) -> int:
+    def _number_of(self, support: SupportingSpan) -> int:
         passage = support.passage
         start, end = passage.start_char + support.start, passage.start_char + support.end
         chunk_id = passage.chunk_at(start)
-        place = (chunk_id, start, end)
-        number = self._numbers.setdefault(place, len(self._numbers) + 1)
+        span = (chunk_id, start, end)
+        number = self._numbers.setdefault(span, len(self._numbers) + 1)
         if number > len(self.citations):
             self.citations.append(
                 Citation(
@@ -119,7 +119,7 @@ class AnswerDraft:
             )
         return number
 
-    def _markers(self, supports: Sequence[SupportingSpan], markers: Sequence[int]) -> str:
+    def _write_markers(self, supports: Sequence[SupportingSpan], markers: Sequence[int]) -> str:
         if not markers or self.style == "none":
             return ""
         if self.style == "title":

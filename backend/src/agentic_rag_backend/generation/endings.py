@@ -61,28 +61,28 @@ def with_first_sentence(retrieval: Retrieval, model: str, first_s: float) -> Ret
 def answer_of(ending: Ending) -> Answer:
     """Return the answer. A refusal has a plain text and no citations, but the sentences that were left out."""
     details: dict[str, object] = {"synthesis_ms": round((time.perf_counter() - ending.started) * 1000, 3)}
-    written, refused = ending.written, ending.refusal is not None
+    generated, refused = ending.written, ending.refusal is not None
     if refused:
         details["refusal"] = ending.refusal
-    citations = () if refused or written is None else written.citations
+    citations = () if refused or generated is None else generated.citations
     return Answer(
-        text=NOT_ANSWERED if refused or written is None else written.text,
-        introduction="" if refused or written is None else written.introduction,
+        text=NOT_ANSWERED if refused or generated is None else generated.text,
+        introduction="" if refused or generated is None else generated.introduction,
         citations=citations,
-        nearest=cited(ending.nearest),
+        nearest=cite_quotations(ending.nearest),
         confidence=round(ending.confidence, 4),
-        grounded=written is not None and not refused and written.supported > 0,
+        grounded=generated is not None and not refused and generated.supported > 0,
         retrieval=ending.retrieval,
         usage=ending.usage,
-        generator=written.generator if written is not None else ending.generator,
-        model=written.model if written is not None else "",
-        claims=written.claims if written is not None else (),
-        verification=written.verification if written is not None else None,
+        generator=generated.generator if generated is not None else ending.generator,
+        model=generated.model if generated is not None else "",
+        claims=generated.claims if generated is not None else (),
+        verification=generated.verification if generated is not None else None,
         details=details,
     )
 
 
-def cited(quotations: Sequence[Verdict]) -> tuple[Citation, ...]:
+def cite_quotations(quotations: Sequence[Verdict]) -> tuple[Citation, ...]:
     """Return quotations as citations, numbered from 1."""
     draft = AnswerDraft()
     draft.add(quotations)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 
-from agentic_rag_backend.generation.claims.languages.lexicon import LEXICONS
+from agentic_rag_backend.language.languages import STOP_WORDS
+from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 _SENTINEL = content_forms(NOT_ANSWERED)
 _FURTHER = ("unknown", "unclear", "insufficient", "lacks", "n/a", "nichts", "leider", "fehlt", "desconozco", "brak", "onbekend")
-_DENIALS = frozenset(word for lexicon in LEXICONS.values() for word in lexicon.denials).union(_FURTHER)
+_LANGUAGES = tuple(map(language_of_code, STOP_WORDS))
 _WORD = re.compile(r"n/a|[^\W\d_]+(?:['’][^\W\d_]+)*", re.IGNORECASE)
 _SOURCES = re.compile(
     r"\b(?:passages?|documents?|documentation|context|sources?|texts?|excerpts?|snippets?|fragments?|material|information|evidence|"
@@ -49,8 +50,14 @@ def refuses(reply: str, *, cites: bool) -> bool:
     # Half of a JSON object is no sentence.
     if reply.lstrip(" \n`json").startswith("{"):
         return False
-    return any(map(_denies, _WORD.findall(reply.casefold()))) and (not cites or _SOURCES.search(reply) is not None)
+    return any(map(_is_denial, _WORD.findall(reply.casefold()))) and (not cites or _SOURCES.search(reply) is not None)
 
 
-def _denies(word: str) -> bool:
-    return word in _DENIALS or word.endswith(("n't", "n’t"))
+def _is_denial(word: str) -> bool:
+    if word in _FURTHER or word.endswith(("n't", "n’t")):
+        return True
+    return any(form in language.negations or form in language.denying_verbs for language, form in _forms_of(word))
+
+
+def _forms_of(word: str) -> list[tuple[Language, str]]:
+    return [(language, language.form_of(word)) for language in _LANGUAGES]

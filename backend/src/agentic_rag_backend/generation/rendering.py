@@ -12,7 +12,7 @@ from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW
 from agentic_rag_backend.prompts import Prompt, fence
 
 
-def render(
+def render_messages(
     prompt: Prompt, question: str, context: Context, history: Sequence[Message] = (), *, window: int = UNKNOWN_WINDOW
 ) -> tuple[Message, ...]:
     """Return the messages. Text of documents and of the question is in the last ``user`` turn only, fenced.

@@ -22,22 +22,22 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.brief import Brief, failed, with_details
+from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
 from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
-from agentic_rag_backend.generation.context import Context, build_context, halved, theme_chunk_ids
+from agentic_rag_backend.generation.context import Context, build_context, halve_context, theme_chunk_ids
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
-from agentic_rag_backend.generation.expansion import widened
+from agentic_rag_backend.generation.expansion import widen_context
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
-from agentic_rag_backend.generation.rendering import render
-from agentic_rag_backend.generation.shared_names import introduction
+from agentic_rag_backend.generation.rendering import render_messages
+from agentic_rag_backend.generation.shared_names import introduce_bearers
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import window_of
@@ -178,10 +178,10 @@ class AnswerService:
             InvalidRequest: unknown strategy or generator, or too long a history.
             ModelUnavailable: the language model failed and there is no fallback; retrieval alone still works.
         """
-        plan = replace(self._plan(query, generator, history), style=citation_style, strategy=strategy)
+        plan = replace(self._make_plan(query, generator, history), style=citation_style, strategy=strategy)
         plan = replace(plan, policy=citation_policy or plan.policy)
-        plan, retrieval = await self._retrieved(plan)
-        return await self._finished(plan, retrieval)
+        plan, retrieval = await self._retrieve_passages(plan)
+        return await self._finish_answer(plan, retrieval)
 
     async def synthesise(
         self,
@@ -198,14 +198,14 @@ class AnswerService:
             InvalidRequest: ``prompt`` (a prompt's text, see `prompts.parse`) lacks ``{{passages}}`` or ``{{question}}``.
             ModelUnavailable: the language model failed and there is no fallback.
         """
-        written = None
+        parsed = None
         if prompt is not None:
             with in_field("prompt"):
-                written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
-            written = written if written.system else replace(written, system=built_in("dual_level").system)
-        plan = self._plan(query, None, ())
-        plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
-        return await self._finished(plan, retrieval.with_warnings(self._warnings(plan)))
+                parsed = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
+            parsed = parsed if parsed.system else replace(parsed, system=built_in("dual_level").system)
+        plan = self._make_plan(query, None, ())
+        plan = replace(plan, prompt=parsed, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
+        return await self._finish_answer(plan, retrieval.with_warnings(self._list_warnings(plan)))
 
     async def stream(
         self,
@@ -222,11 +222,11 @@ class AnswerService:
         A refusal has no citations; its sentence comes as a token. An error of ours ends the stream as an `ErrorEvent`.
         """
         try:
-            plan = replace(self._plan(query, generator, history), style=citation_style, strategy=strategy)
+            plan = replace(self._make_plan(query, generator, history), style=citation_style, strategy=strategy)
             plan = replace(plan, policy=citation_policy or plan.policy)
-            plan, retrieval = await self._retrieved(plan)
+            plan, retrieval = await self._retrieve_passages(plan)
             yield RetrievalEvent(retrieval)
-            async with aclosing(self._events(plan, retrieval)) as events:
+            async with aclosing(self._stream_events(plan, retrieval)) as events:
                 async for event in events:
                     yield event
         except AgenticRagError as error:
@@ -234,7 +234,7 @@ class AnswerService:
 
     # --- one answer
 
-    def _plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
+    def _make_plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
         name = self._options.generator if generator is None else generator
         if name not in GENERATORS:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}", field="generator")
@@ -242,93 +242,93 @@ class AnswerService:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
         return _AnswerPlan(query=query, generator=name, history=tuple(history), policy=self._options.citation_policy)
 
-    async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
+    async def _retrieve_passages(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
         """Make the question self-contained and search for it. The trace shows both forms of a question with a history."""
-        retriever, warnings = self._retrievers.get(plan.strategy), self._warnings(plan)
+        retriever, warnings = self._retrievers.get(plan.strategy), self._list_warnings(plan)
         if not plan.history:
             return plan, (await retriever.retrieve(plan.query)).with_warnings(warnings)
-        asked = plan.query.text
-        rewritten = await self._rewriter.rewrite(asked, plan.history)
+        question = plan.query.text
+        rewritten = await self._rewriter.rewrite(question, plan.history)
         plan = replace(plan, query=replace(plan.query, text=rewritten.question))
-        found = (await retriever.retrieve(plan.query)).with_warnings(warnings)
-        found = failed(found, *([rewritten.failure] if rewritten.failure is not None else []))
-        shown = {"question": asked, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
-        return plan, replace(found, usage=found.usage + rewritten.usage, trace=with_details(found.trace, **shown))
+        retrieval = (await retriever.retrieve(plan.query)).with_warnings(warnings)
+        retrieval = with_failures(retrieval, *([rewritten.failure] if rewritten.failure is not None else []))
+        details = {"question": question, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
+        return plan, replace(retrieval, usage=retrieval.usage + rewritten.usage, trace=with_details(retrieval.trace, **details))
 
-    def _warnings(self, plan: _AnswerPlan) -> tuple[str, ...]:
+    def _list_warnings(self, plan: _AnswerPlan) -> tuple[str, ...]:
         return generator_warnings(plan.generator, generative=self._model.generative)
 
-    async def _finished(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:
-        async with aclosing(self._events(plan, retrieval)) as events:
+    async def _finish_answer(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:
+        async with aclosing(self._stream_events(plan, retrieval)) as events:
             async for event in events:
                 if isinstance(event, DoneEvent):
                     return event.answer
         raise AssertionError("an answer's events end with the answer")
 
-    async def _events(self, plan: _AnswerPlan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
-        brief = await self._brief(plan, retrieval)
+    async def _stream_events(self, plan: _AnswerPlan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
+        brief = await self._make_brief(plan, retrieval)
         if brief.refusal is not None:
             ending = Ending(plan.generator, plan.started, brief.retrieval, brief.usage, brief.answerable, brief.refusal)
             ending = replace(ending, nearest=brief.quotations)
             for event in refusal_events(ending):
                 yield event
             return
-        written: Generated | None = None
+        generated: Generated | None = None
         first_s: float | None = None
-        async with aclosing(self._generators[plan.generator].stream(self._assignment(plan, brief))) as stream:
+        async with aclosing(self._generators[plan.generator].stream(self._make_assignment(plan, brief))) as stream:
             async for part in stream:
                 if isinstance(part, Generated):
-                    written = part
+                    generated = part
                     continue
                 if first_s is None and isinstance(part, TokenEvent):
                     first_s = time.perf_counter() - plan.started
                 yield part
-        if written is None:
+        if generated is None:
             raise AssertionError("a generator's events end with the answer")
-        ending = Ending(plan.generator, plan.started, written.retrieval, written.usage, 0.0, written.refusal, written)
-        if written.refusal is not None:
+        ending = Ending(plan.generator, plan.started, generated.retrieval, generated.usage, 0.0, generated.refusal, generated)
+        if generated.refusal is not None:
             for event in refusal_events(ending):
                 yield event
             return
-        sure = self._confidence(brief, written)
-        yield UsageEvent(written.usage)
-        timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
+        sure = self._confidence_of(brief, generated)
+        yield UsageEvent(generated.usage)
+        timed = with_first_sentence(generated.retrieval, generated.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
             answer = await self._contradictions.added(plan.query, answer)
         yield DoneEvent(answer)
 
-    def _confidence(self, brief: Brief, written: Generated) -> float:
-        statuses = [claim.status for claim in written.claims]
-        if written.model == EXTRACTIVE:
+    def _confidence_of(self, brief: Brief, generated: Generated) -> float:
+        statuses = [claim.status for claim in generated.claims]
+        if generated.model == EXTRACTIVE:
             # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
             sure = of_quotations(brief.answerable, statuses)
-            return max(sure, self._options.min_confidence) if written.supported else 0.0
+            return max(sure, self._options.min_confidence) if generated.supported else 0.0
         quotes = [support.quote for quotation in brief.quotations[:1] for support in quotation.supports]
-        agrees = any(quote in each.quote or each.quote in quote for each in written.citations for quote in quotes)
+        agrees = any(quote in citation.quote or citation.quote in quote for citation in generated.citations for quote in quotes)
         passages = brief.context.passages
-        cited = {citation.chunk_id for citation in written.citations}
+        cited = {citation.chunk_id for citation in generated.citations}
         best = max((passage.score for passage in passages), default=0.0) or 1.0
         rank = max((passage.score for passage in passages if passage.chunk_ids & cited), default=0.0) / best
         return of_model(brief.answerable, statuses, agrees=agrees, rank=rank)
 
-    def _assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
-        async def investigate(question: str) -> Brief:
+    def _make_assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
+        async def retrieve_brief(question: str) -> Brief:
             strategy = SINGLE_FACTS if plan.strategy == GLOBAL else plan.strategy
-            own = replace(plan, query=replace(plan.query, text=question), strategy=strategy, history=(), prompt=None)
-            return await self._brief(own, await self._retrievers.get(strategy).retrieve(own.query))
+            part = replace(plan, query=replace(plan.query, text=question), strategy=strategy, history=(), prompt=None)
+            return await self._make_brief(part, await self._retrievers.get(strategy).retrieve(part.query))
 
         return Assignment(
             question=plan.query.text,
             brief=brief,
-            investigate=investigate,
-            budget=self._budget(brief.request.model if brief.request is not None else None),
+            investigate=retrieve_brief,
+            budget=self._budget_of(brief.request.model if brief.request is not None else None),
             policy=plan.policy,
             style=plan.style,
             patience_s=self._patience_s(plan),
         )
 
-    def _budget(self, model: str | None) -> PromptBudget:
+    def _budget_of(self, model: str | None) -> PromptBudget:
         """Return the budget of a prompt for a model; None: the model's own."""
         options = self._options
         window = window_of(self._model, model, options.window_tokens)
@@ -341,75 +341,78 @@ class AnswerService:
             patience_s = min(patience_s or timeout_s, FALLBACK_SHARE * timeout_s)
         return None if patience_s is None else max(0.0, patience_s - (time.perf_counter() - plan.started))
 
-    async def _brief(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
+    async def _make_brief(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
         """Return the brief of an answer: from the passages found, or from partial answers."""
         if plan.strategy == GLOBAL and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
         options, generative = self._options, self._model.generative
-        prompt, model = self._prompt(plan, retrieval)
-        sizes, budget = self._budget(model), options.context_tokens
+        prompt, model = self._choose_prompt(plan, retrieval)
+        sizes, budget = self._budget_of(model), options.context_tokens
         if generative:
             budget = sizes.evidence_tokens(prompt, plan.query.text, history=plan.history)
-        context = await self._context(plan.query, retrieval, budget)
+        context = await self._build_context(plan.query, retrieval, budget)
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, question=plan.query.text, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")
-        judgement = await self._judged(plan.query.text, context)
-        shown = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
-        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **shown))
-        quotable = judgement.confidence >= self._options.min_confidence
+        judgement = await self._judge_evidence(plan.query.text, context)
+        details = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
+        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **details))
+        quotable = judgement.confidence >= options.min_confidence
+        quoted = [context.passages[quotation.passage] for quotation in judgement.quotations]
         brief = replace(
             brief,
             retrieval=retrieval,
             answerable=judgement.confidence,
             quotations=quotations_of(judgement, context),
             quotable=quotable,
-            introduction=introduction(retrieval, [context.passages[each.passage] for each in judgement.quotations]),
+            introduction=introduce_bearers(retrieval, quoted),
         )
-        if _foreign(retrieval, judgement) if generative else not quotable:
+        if _is_foreign(retrieval, judgement) if generative else not quotable:
             return replace(brief, refusal="below_confidence")
         if not generative:
             return brief
-        context = await widened(context, plan.query, self._documents, budget_tokens=budget)
-        messages = render(prompt, plan.query.text, context, plan.history, window=sizes.window)
-        request = replace(self._request(plan, retrieval, prompt, messages), model=model)
+        context = await widen_context(context, plan.query, self._documents, budget_tokens=budget)
+        messages = render_messages(prompt, plan.query.text, context, plan.history, window=sizes.window)
+        request = replace(self._make_request(plan, retrieval, prompt, messages), model=model)
 
-        def shorter() -> ModelRequest:
-            fewer = halved(context)
-            again = render(prompt, plan.query.text, fewer, plan.history, window=self._budget(model).window)
+        def shorter_request() -> ModelRequest:
+            fewer = halve_context(context)
+            again = render_messages(prompt, plan.query.text, fewer, plan.history, window=self._budget_of(model).window)
             return replace(request, messages=again, account=UsageAccount(request.account))
 
-        return replace(brief, context=context, request=request, shorter=shorter)
+        return replace(brief, context=context, request=request, shorter=shorter_request)
 
-    async def _judged(self, question: str, context: Context) -> Judgement:
+    async def _judge_evidence(self, question: str, context: Context) -> Judgement:
         return await self._judge.judge(question, [passage_text(passage) for passage in context.passages])
 
-    async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
+    async def _build_context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}
-        missing = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
-        if missing:
-            visible |= await self._documents.hydrate(query.tenant_id, missing)
+        absent = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
+        if absent:
+            visible |= await self._documents.hydrate(query.tenant_id, absent)
         return build_context(retrieval, visible, budget_tokens=budget_tokens)
 
-    def _prompt(self, plan: _AnswerPlan, retrieval: Retrieval) -> tuple[Prompt, str | None]:
+    def _choose_prompt(self, plan: _AnswerPlan, retrieval: Retrieval) -> tuple[Prompt, str | None]:
         """Return the prompt and the model's name; None: the model's own."""
-        options, both = self._options, _both_levels(plan, retrieval)
-        prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
-        model = plan.model or (options.dual_level_model if both else None)
+        options, both_levels = self._options, _both_levels(plan, retrieval)
+        prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both_levels else built_in("answer"))
+        model = plan.model or (options.dual_level_model if both_levels else None)
         return prompt, model if self._model.generative else None
 
-    def _request(self, plan: _AnswerPlan, retrieval: Retrieval, prompt: Prompt, messages: tuple[Message, ...]) -> ModelRequest:
+    def _make_request(
+        self, plan: _AnswerPlan, retrieval: Retrieval, prompt: Prompt, messages: tuple[Message, ...]
+    ) -> ModelRequest:
         options = self._options
-        usual = options.dual_level_temperature if _both_levels(plan, retrieval) else options.temperature
+        default = options.dual_level_temperature if _both_levels(plan, retrieval) else options.temperature
         return ModelRequest(
             prompt=prompt.id,
             messages=messages,
-            temperature=plan.temperature if plan.temperature is not None else usual,
+            temperature=plan.temperature if plan.temperature is not None else default,
             max_tokens=options.max_tokens,
         )
 
 
-def _foreign(retrieval: Retrieval, judgement: Judgement) -> bool:
+def _is_foreign(retrieval: Retrieval, judgement: Judgement) -> bool:
     """Return whether a question is about none of the documents. Relevance across languages is not calibrated."""
     relevance = retrieval.relevance if retrieval.hits and not retrieval.themes else 0.0
     return 0.0 < relevance < FOREIGN_RELEVANCE and judgement.confidence < FOREIGN_CONFIDENCE and not judgement.language

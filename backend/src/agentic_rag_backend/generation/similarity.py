@@ -111,7 +111,7 @@ class RelativeSimilarity:
         code = language if language is not None and language in COHORT else ""
         async with self._loading:
             if code not in self._cohorts:
-                sentences = COHORT[code] if code else tuple(each for group in COHORT.values() for each in group)
+                sentences = COHORT[code] if code else tuple(sentence for group in COHORT.values() for sentence in group)
                 self._cohorts[code] = await self.embed(sentences)
             return self._cohorts[code]
 

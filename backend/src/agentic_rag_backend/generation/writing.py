@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelBusy, ModelTimeout, ModelUnavailable, PromptTooLong
-from agentic_rag_backend.generation.brief import Brief, Refusal, failed
+from agentic_rag_backend.generation.brief import Brief, Refusal, with_failures
 from agentic_rag_backend.generation.claims.base import Verdict, VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
@@ -86,39 +86,39 @@ class Writing:
         Raises:
             ModelUnavailable: the model failed and there is no fallback.
         """
-        async for event in self._written(draft):
+        async for event in self._write_sentences(draft):
             yield event
         self.usage += self._verifier.usage
-        self.retrieval = failed(self.retrieval, *dict.fromkeys(self._verifier.failures))
+        self.retrieval = with_failures(self.retrieval, *dict.fromkeys(self._verifier.failures))
 
-    async def _written(self, draft: AnswerDraft) -> Sentences:
+    async def _write_sentences(self, draft: AnswerDraft) -> Sentences:
         if self._brief.request is None:
             async for event in self._without_model(draft):
                 yield event
             return
         self.model = self._brief.request.model or self._writers.model.name
         try:
-            async for event in self._read(self._asked(self._brief.request), draft):
+            async for event in self._read_deltas(self._stream_model(self._brief.request), draft):
                 yield event
             if draft.begun or self.refuses:
                 return
             reason = "the passages state no sentence of the model's answer" if self._has_text else EMPTY_REPLY
         except ModelUnavailable as error:
-            if not self._replaceable(draft):
+            if not self._has_fallback(draft):
                 raise
             _log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
             verb = "broke off its" if draft.begun else "did not write the"
             reason = f"the model {verb} answer: {error.code}"
-        if not draft.begun and self._replaceable(draft):
+        if not draft.begun and self._has_fallback(draft):
             self._unquotable = not self._brief.quotable
             if not self._unquotable:
                 # The failed model's text is not part of this answer.
                 draft.forget_omitted()
                 async for event in self._without_model(draft):
                     yield event
-        self.retrieval = failed(self.retrieval, reason)
+        self.retrieval = with_failures(self.retrieval, reason)
 
-    def _replaceable(self, draft: AnswerDraft) -> bool:
+    def _has_fallback(self, draft: AnswerDraft) -> bool:
         """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
         return self._writers.quotes or bool(self._brief.text and not draft.begun)
 
@@ -130,30 +130,30 @@ class Writing:
             for event in draft.add(self._brief.quotations):
                 yield event
             return
-        async for event in self._read(_deltas_of(self._brief.text), draft):
+        async for event in self._read_deltas(_deltas_of(self._brief.text), draft):
             yield event
 
-    async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+    async def _stream_model(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the model's text, within its time. A prompt that is too long is sent once more with fewer passages."""
         patience_s = self._writers.patience_s
         deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
         try:
-            async for delta in self._timed(request, deadline):
+            async for delta in self._stream_in_time(request, deadline):
                 yield delta
         except PromptTooLong:
             if self._brief.shorter is None:
                 raise
-            self.retrieval = failed(
+            self.retrieval = with_failures(
                 self.retrieval, "the prompt was too long for the model: it read the better half of the passages"
             )
-            async for delta in self._timed(self._brief.shorter(), deadline):
+            async for delta in self._stream_in_time(self._brief.shorter(), deadline):
                 yield delta
 
-    async def _timed(self, request: ModelRequest, deadline: float | None) -> AsyncGenerator[ModelDelta, None]:
+    async def _stream_in_time(self, request: ModelRequest, deadline: float | None) -> AsyncGenerator[ModelDelta, None]:
         started = time.perf_counter()
         try:
             async with aclosing(self._writers.model.stream(request)) as deltas:
-                while (delta := await _next(deltas, deadline)) is not None:
+                while (delta := await _next_delta(deltas, deadline)) is not None:
                     yield delta
         except TimeoutError as error:
             self.usage += request.account.usage
@@ -165,63 +165,63 @@ class Writing:
             self.usage += request.account.usage
             raise
 
-    async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
+    async def _read_deltas(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
         reader, spent, cut = ClaimReader(), Usage(), False
-        held: list[Verdict] = []
+        waiting: list[Verdict] = []
         try:
             async with aclosing(deltas):
                 async for delta in deltas:
                     spent, cut = delta.usage or spent, cut or delta.cut
                     if delta.restart:
                         # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
-                        reader, held = ClaimReader(), []
+                        reader, waiting = ClaimReader(), []
                         self._cites = self.refuses = self.has_sentinel = False
                         draft.forget_omitted()
                         self._sent_before = frozenset(claim.text for claim in draft.claims)
-                    held += await self._checked(reader.feed(delta.text))
-                    for event in self._sent(held, draft):
+                    waiting += await self._check_claims(reader.feed(delta.text))
+                    for event in self._send_events(waiting, draft):
                         yield event
         except ModelUnavailable:
             # The sentences before the failure are complete. Unverified ones alone are no answer.
-            if draft.supported or any(verdict.holds for verdict in held):
-                for event in draft.add(held):
+            if draft.supported or any(verdict.holds for verdict in waiting):
+                for event in draft.add(waiting):
                     yield event
             raise
         self.usage += spent
         self._has_text = bool(reader.text.strip())
         if cut:
-            self.retrieval = failed(self.retrieval, CUT_OFF)
-        held += await self._checked(reader.finish(cut=cut))
-        if self._cites or not self._refused(reader.text, held, draft):
-            held = await self._verifier.settle(held)
-        if not self._refused(reader.text, held, draft):
-            for event in draft.add(held):
+            self.retrieval = with_failures(self.retrieval, CUT_OFF)
+        waiting += await self._check_claims(reader.finish(cut=cut))
+        if self._cites or not self._record_refusal(reader.text, waiting, draft):
+            waiting = await self._verifier.settle(waiting)
+        if not self._record_refusal(reader.text, waiting, draft):
+            for event in draft.add(waiting):
                 yield event
 
-    def _refused(self, reply: str, held: Sequence[Verdict], draft: AnswerDraft) -> bool:
+    def _record_refusal(self, reply: str, verdicts: Sequence[Verdict], draft: AnswerDraft) -> bool:
         """Return whether a reply refuses, and record it. With a supported sentence, it is an answer."""
-        if draft.supported or any(verdict.holds for verdict in held):
+        if draft.supported or any(verdict.holds for verdict in verdicts):
             return False
         self.refuses = self.refuses or refuses(reply, cites=self._cites)
         return self.refuses
 
-    async def _checked(self, claims: Sequence[Claim]) -> list[Verdict]:
+    async def _check_claims(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdicts of the claims that state something, and record whether the reply refuses or cites."""
         self._cites = self._cites or any(claim.markers for claim in claims)
         self.has_sentinel = self.has_sentinel or any(is_sentinel(claim.text) for claim in claims)
         self.refuses = self.refuses or self.has_sentinel
         fresh = [claim for claim in claims if " ".join(claim.text.split()) not in self._sent_before]
-        stated = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
-        return await self._verifier.verify(stated) if stated else []
+        statements = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
+        return await self._verifier.verify(statements) if statements else []
 
-    def _sent(self, held: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:
-        """Return the events of the first verdicts in ``held`` that are final, and remove them.
+    def _send_events(self, waiting: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:
+        """Return the events of the first verdicts in ``waiting`` that are final, and remove them.
 
         Nothing unverified is sent before a supported sentence: together with it, it may be a refusal in the model's own words.
         """
         events: list[DraftEvent] = []
-        while held and not self._verifier.may_change(held[0]) and (draft.supported or held[0].status != "unverified"):
-            events += draft.add([held.pop(0)])
+        while waiting and not self._verifier.may_change(waiting[0]) and (draft.supported or waiting[0].status != "unverified"):
+            events += draft.add([waiting.pop(0)])
         return events
 
 
@@ -229,7 +229,7 @@ async def _deltas_of(text: str) -> AsyncGenerator[ModelDelta, None]:
     yield ModelDelta(text)
 
 
-async def _next(deltas: AsyncGenerator[ModelDelta, None], deadline: float | None) -> ModelDelta | None:
+async def _next_delta(deltas: AsyncGenerator[ModelDelta, None], deadline: float | None) -> ModelDelta | None:
     # No timeout may span a yield: it would interrupt the reader's own work.
     async with asyncio.timeout_at(deadline):
         return await anext(deltas, None)

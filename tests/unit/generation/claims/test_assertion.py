@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.generation.claims.assertion import unasserted
+from agentic_rag_backend.generation.claims.assertion import list_open_parts
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.language.lexicon import language_of_code
 
 CLAIM = "The committee approved the plan."
 
@@ -36,12 +37,6 @@ def reason(document: str, claim: str = CLAIM) -> Reason | None:
         ("The mayor asked if the committee approved the plan.", "modality"),
         ("If the committee approved the plan, the road would be built.", "modality"),
         ("The road was closed unless the committee approved the plan.", "modality"),
-        ("The committee almost approved the plan.", "modality"),
-        ("Some say that the committee approved the plan.", "modality"),
-        ("Many people believe the committee approved the plan.", "modality"),
-        ("The committee approved the plan, some say.", "modality"),
-        ("The committee approved the plan, which is not true.", "negated"),
-        ("The committee approved the plan if the mayor was present.", "modality"),
     ],
 )
 def test_a_part_that_is_not_asserted_is_no_support(document: str, expected: Reason) -> None:
@@ -88,15 +83,8 @@ def test_a_claim_that_keeps_the_words_before_the_part_holds(document: str, claim
     assert reason(document, claim) is None
 
 
-def test_all_without_the_exception_is_no_support() -> None:
-    document = "The ban applies to all vessels except fishing boats of the town."
-    assert reason(document, "The ban applies to all vessels.") == "modality"
-    assert reason(document, "The ban applies to all vessels except fishing boats.") is None
-    assert reason(document, "The ban applies to vessels.") is None
-
-
 def test_a_part_ends_with_its_clause() -> None:
     text = "Nobody said that Anna left, but Kolk stayed; she denied that it rained."
-    tokens = read_tokens(text)
-    parts = [(part.kind, text[tokens[part.start].start : tokens[part.end - 1].end]) for part in unasserted(tokens)]
+    english, tokens = language_of_code("en"), read_tokens(text)
+    parts = [(part.kind, text[tokens[part.start].start : tokens[part.end - 1].end]) for part in list_open_parts(tokens, english)]
     assert parts == [("negated", "Anna left"), ("modality", "it rained")]

@@ -10,8 +10,7 @@ import pytest
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims import entailment
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.embedding import MIN_OVERLAP
-from agentic_rag_backend.generation.claims.entailment import EntailmentVerifier
+from agentic_rag_backend.generation.claims.entailment import MIN_OVERLAP, EntailmentVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
@@ -112,7 +111,7 @@ async def test_a_quote_for_other_words_does_not_outweigh_a_contradiction() -> No
     reader = ScriptedReader("entailment")
     passages = (passage(TEXT), passage("Mira Voss led the Halden Institute from 1995 on.", 2))
     (verdict,) = await verifier_of(reader, *passages).verify([Claim(WRONG_YEAR, (1,))])
-    assert LexicalVerifier(passages).paraphrased(verdict.claim, least=MIN_OVERLAP)
+    assert LexicalVerifier(passages).quotes_for_paraphrase(verdict.claim, least=MIN_OVERLAP)
     assert (verdict.reason, reader.pairs) == ("number", [])
 
 

@@ -29,16 +29,10 @@ SPANISH = (
 SWAPPED: Mapping[str, Sequence[str]] = {
     ACTIVE: (
         "Karl Meier besiegte Anna Petersen bei der Wahl 2014.",
-        "Osram verkaufte Siemens an Ledvance.",
         "Siemens verkaufte Ledvance an Osram.",
-        "Anna Petersen wurde danach Stellvertreter.",
     ),
-    PASSIVE: ("Karl Meier wurde 2014 von Anna Petersen besiegt.", "Siemens wurde von Osram an Ledvance verkauft."),
-    PILOT: (
-        "Hinrich Voss rettete 1962 den Lotsen Jan Claasen vor Borkum.",
-        "Voss rettete 1962 Claasen vor Borkum.",
-        "Claasen schenkte Voss später eine Uhr aus Silber.",
-    ),
+    PASSIVE: ("Karl Meier wurde 2014 von Anna Petersen besiegt.",),
+    PILOT: ("Claasen schenkte Voss später eine Uhr aus Silber.",),
     FRENCH: (
         "Karl Meier a battu Anna Petersen aux élections de 2014.",
         "Osram a vendu Siemens à Ledvance.",
@@ -62,11 +56,9 @@ IN_ANOTHER_ORDER: Mapping[str, Sequence[str]] = {
     ),
     PASSIVE: (
         "Karl Meier besiegte Anna Petersen 2014.",
-        "2014 wurde Anna Petersen von Karl Meier besiegt.",
         "Die Firma Osram verkaufte Siemens an Ledvance.",
     ),
     PILOT: (
-        "1962 rettete Jan Claasen Hinrich Voss vor Borkum.",
         "Später schenkte Voss Claasen eine Uhr aus Silber.",
         "Claasen bekam von Voss später eine Uhr aus Silber.",
         "Kapitän Hinrich Voss schenkte Claasen später eine Uhr.",

@@ -1,4 +1,4 @@
-"""Chinese and Japanese sentences with another unit, person or order, and right ones."""
+"""Chinese and Japanese sentences that are denied, and right ones in another order."""
 
 from __future__ import annotations
 
@@ -20,15 +20,9 @@ def reason_of(text: str, claim: str) -> str | None:
 @pytest.mark.parametrize(
     ("text", "claim", "reason"),
     [
-        (CHINESE, "李明在杭州创立了华兴公司。", "name"),
-        (CHINESE, "李强在杭州创立了华兴公司。", "name"),
-        (CHINESE, "华兴公司投资3亿美元。", "number"),
         (CHINESE, "该厂停止生产汽车。", "negated"),
-        (CHINESE, "韩梅梅在2014年的比赛中击败了李雷。", "roles"),
-        ("李雷击败了韩梅梅，获得冠军。", "韩梅梅击败了李雷，获得冠军。", "roles"),
-        (JAPANESE, "山田一郎は1990年に東京で会社を設立した。", "name"),
-        (JAPANESE, "5億ドルを投資した。", "number"),
-        (JAPANESE, "鈴木は佐藤を選挙で破った。", "roles"),
+        (CHINESE, "华兴公司投资4亿元。", "number"),
+        (JAPANESE, "6億円を投資した。", "number"),
         (JAPANESE, "工場は車の生産を停止している。", "negated"),
     ],
 )

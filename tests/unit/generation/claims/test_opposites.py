@@ -24,7 +24,6 @@ def reason(text: str, claim: str) -> Reason | None:
         ),
         ("The tolls of the harbour rose in 1931.", "The tolls of the harbour fell in 1931."),
         ("Mira Voss sold the northern quay to the port.", "Mira Voss sold the southern quay to the port."),
-        ("Mira Voss sold the quay to Brandt Works.", "Mira Voss bought the quay from Brandt Works."),
     ],
 )
 def test_an_opposite_is_a_conflict(text: str, claim: str) -> None:

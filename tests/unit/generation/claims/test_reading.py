@@ -98,7 +98,8 @@ def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence", ["The captain sold mill 3 to Dr. Voss in the spring, at low tide [1]. ", "- A mill. It is old.\n", "| a | b |\n"]
+    "sentence",
+    ["The captain sold mill 3 to Dr. Voss in the spring, at low tide [1]. ", "- A mill. It is old.\n", "| a | b |\n", "Inc. "],
 )
 def test_the_work_grows_with_the_length_of_the_text(sentence: str) -> None:
     def read_in_pieces(length: int) -> None:

@@ -73,7 +73,7 @@ def test_what_is_no_copy_is_not_supported(text: str) -> None:
 
 @given(st.integers(0, len(TEXT) - 1), st.integers(1, 60))
 def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
-    for support in VERIFIER.copied(Claim(TEXT[start : start + length], (1,))):
+    for support in VERIFIER.quotes_copied_by(Claim(TEXT[start : start + length], (1,))):
         assert support.passage.text[support.start : support.end] == support.quote
         assert support.quote.strip()
 

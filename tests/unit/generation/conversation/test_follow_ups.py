@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.conversation.follow_ups import MAX_NAMES, names_in, self_contained
+from agentic_rag_backend.generation.conversation.follow_ups import MAX_NAMES, complete_question, names_in
 from agentic_rag_backend.models.llm.base import Message
 
 FILM = ("Who directed The Slack Water Year?", "It was directed by Odile Marchetti, and was shown on Friday. [1]")
@@ -34,7 +34,7 @@ def conversation(*turns: str) -> list[Message]:
     ],
 )
 def test_a_question_that_leans_gets_what_it_leans_on(turns: tuple[str, ...], question: str, expected: str | None) -> None:
-    completed = self_contained(question, conversation(*turns))
+    completed = complete_question(question, conversation(*turns))
     assert completed == expected if expected != question else completed is None
 
 
@@ -45,7 +45,7 @@ def test_days_and_months_are_no_names() -> None:
 @sampled(gate=50, deep=2000)
 @given(st.text(max_size=80), st.lists(st.text(max_size=120), max_size=8))
 def test_any_conversation_is_read(question: str, turns: list[str]) -> None:
-    completed = self_contained(question, conversation(*turns))
+    completed = complete_question(question, conversation(*turns))
     if completed is not None:
         assert completed.startswith(question.strip())
         assert completed.count(",") <= question.count(",") + sum(turn.count(",") for turn in turns) + MAX_NAMES

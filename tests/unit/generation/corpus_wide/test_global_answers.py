@@ -26,7 +26,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide import global_answers
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
 from agentic_rag_backend.generation.corpus_wide.overview import Collected
-from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack, themes_with_passages
+from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack_themes, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, make_calibration
@@ -370,7 +370,7 @@ def test_themes_are_selected_within_the_budget_and_packed_in_order(
     selected = themes_with_passages(themes, shown, budget_tokens=budget, most_tokens=room)
     assert sum(each.tokens for each in selected) <= budget
     assert all(each.passages for each in selected)
-    bundles = pack(selected, most=most, room=room)
+    bundles = pack_themes(selected, most=most, room=room)
     packed = [each for bundle in bundles for each in bundle]
     assert packed == selected[: len(packed)]
     assert len(bundles) <= most
@@ -396,7 +396,7 @@ async def test_passages_are_compared_on_the_scale_of_their_encoder(monkeypatch: 
         scales.append(collected.scale)
         return PartialAnswers(())
 
-    monkeypatch.setattr(global_answers, "overview", recorded)
+    monkeypatch.setattr(global_answers, "select_overview", recorded)
     away = Scripted(lambda _: ModelUnavailable("away"))
     await ask(away, calibration=make_calibration("other", "measured", questions=scale, passages=scale))
     assert scales == [scale]

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
-from agentic_rag_backend.generation.corpus_wide.introduction import introduction
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, overview
+from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 
@@ -58,7 +58,7 @@ def collected(*texts: str, near: Sequence[str] = ()) -> Collected:
 
 
 async def ask(found: Collected, question: str = QUESTION, *, of_all: bool = False) -> PartialAnswers:
-    return await overview(question, found, HashedWords(), of_all=of_all)
+    return await select_overview(question, found, HashedWords(), of_all=of_all)
 
 
 def statements(partial: PartialAnswers) -> list[str]:
@@ -103,7 +103,7 @@ async def test_sentences_with_dates_are_in_order_of_time() -> None:
     early = "The volunteers of the harbour mended lamps in 2009."
     found = await ask(collected(late, early))
     assert statements(found) == [early, late]
-    lead = introduction(found.points, collected(late, early).themes, of_all=False)
+    lead = introduce_themes(found.points, collected(late, early).themes, of_all=False)
     assert lead == (
         "The 2 sentences that are nearest to the question come from 2 documents (2009 to 2021), mostly of the themes “Theme c0” "
         "and “Theme c1”, and are listed in order of time, those without a date last."
@@ -140,13 +140,13 @@ async def test_about_everything_each_theme_gives_its_sentence() -> None:
     texts = ["The harbour was dredged twice by its fishers.", "Nine turbines turn under a northern sea."]
     found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
     assert sorted(statements(found)) == sorted(texts)
-    lead = introduction(found.points, collected(*texts).themes, of_all=True)
+    lead = introduce_themes(found.points, collected(*texts).themes, of_all=True)
     assert re.match(r"The documents have 2 themes; each of these 2 sentences from 2 documents ", lead)
 
 
 async def test_a_single_sentence_has_no_introduction() -> None:
     found = await ask(collected("The volunteers of the harbour count eels."))
-    assert introduction(found.points, (), of_all=False) == ""
+    assert introduce_themes(found.points, (), of_all=False) == ""
 
 
 async def test_without_passages_there_is_no_answer() -> None:

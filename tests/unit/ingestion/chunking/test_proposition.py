@@ -12,7 +12,7 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.generation.claims.statements import is_stated
+from agentic_rag_backend.generation.claims.statements import says_statement
 from agentic_rag_backend.ingestion.chunking import proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from, passage_text
@@ -41,7 +41,7 @@ def item(statement: object, *sentences: object) -> dict[str, Any]:
 def stated(text: str, *items: Mapping[str, Any], title: str = "Harbour") -> dict[int, list[str]]:
     found = units(text)
     return proposition.statements_of(
-        title, text, found, [(SentenceWindow(0, len(found)), {"statements": list(items)})], is_stated
+        title, text, found, [(SentenceWindow(0, len(found)), {"statements": list(items)})], says_statement
     )
 
 

@@ -28,9 +28,9 @@ LEAST_SHARE = 0.5
 """Share of the best worth from which a further sentence is quoted."""
 
 
-def compared(reading: EvidenceReading) -> list[int]:
+def select_compared(reading: EvidenceReading) -> list[int]:
     """Return the numbers of the sentences to compare with the question, at most `MAX_COMPARED`, few of each passage."""
-    worth = _words(reading) * _stands(reading, range(len(reading.sentences)))
+    worth = _weigh_words(reading) * _is_standing(reading, range(len(reading.sentences)))
     per_passage: Counter[int] = Counter()
     numbers: list[int] = []
     for number in np.argsort(-worth, kind="stable").tolist():
@@ -47,28 +47,28 @@ def texts_of(reading: EvidenceReading, numbers: Sequence[int]) -> list[str]:
     return [f"{reading.passages[sentence.passage].title}: {sentence.text}" for sentence in sentences]
 
 
-def choose_account(reading: EvidenceReading, numbers: Sequence[int], question: Vectors, vectors: Vectors) -> list[int]:
+def choose_passages(reading: EvidenceReading, numbers: Sequence[int], question: Vectors, vectors: Vectors) -> list[int]:
     """Return the numbers of the quoted sentences, best first, one of each passage.
 
     Args:
-        numbers: see `compared`.
+        numbers: see `select_compared`.
         question: vector of the question, shape (dimensions,).
         vectors: of the sentences, shape (len(numbers), dimensions).
     """
-    worth = (vectors @ question + WORDS_SHARE * _words(reading)[list(numbers)]) * _stands(reading, numbers)
+    worth = (vectors @ question + WORDS_SHARE * _weigh_words(reading)[list(numbers)]) * _is_standing(reading, numbers)
     chosen: dict[int, int] = {}
-    for place in np.argsort(-worth, kind="stable").tolist():
-        passage = reading.sentences[numbers[place]].passage
-        if worth[place] >= LEAST_SHARE * worth.max() and passage not in chosen:
-            chosen[passage] = numbers[place]
+    for index in np.argsort(-worth, kind="stable").tolist():
+        passage = reading.sentences[numbers[index]].passage
+        if worth[index] >= LEAST_SHARE * worth.max() and passage not in chosen:
+            chosen[passage] = numbers[index]
     return list(chosen.values())[:MAX_QUOTED]
 
 
-def _words(reading: EvidenceReading) -> NDArray[np.float64]:
+def _weigh_words(reading: EvidenceReading) -> NDArray[np.float64]:
     """Return, for each sentence, the rarity of the question's terms in it and, by half, around it."""
     return np.asarray(reading.rarity @ (reading.held + reading.in_window) / 2, dtype=np.float64)
 
 
-def _stands(reading: EvidenceReading, numbers: Sequence[int]) -> NDArray[np.float64]:
+def _is_standing(reading: EvidenceReading, numbers: Sequence[int]) -> NDArray[np.float64]:
     stands = np.array([rate_independence(reading.sentences[number].text) for number in numbers], dtype=np.float64)
     return LEAST_STANDING + (1.0 - LEAST_STANDING) * stands

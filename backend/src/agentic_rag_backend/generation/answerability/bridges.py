@@ -27,34 +27,34 @@ class Bridges:
     @cached_property
     def names(self) -> Sequence[frozenset[str]]:
         """The names by sentence."""
-        known = content_forms(self.reading.question.text)
+        question_forms = content_forms(self.reading.question.text)
         titles = [names_and_numbers(passage.title, first_word=True) for passage in self.reading.passages]
         return [
             frozenset(
                 name
-                for name in names_and_numbers(each.text, first_word=each.statement) | titles[each.passage]
-                if not name[0].isdigit() and name not in known and name not in _CALENDAR
+                for name in names_and_numbers(sentence.text, first_word=sentence.statement) | titles[sentence.passage]
+                if not name[0].isdigit() and name not in question_forms and name not in _CALENDAR
             )
-            for each in self.reading.sentences
+            for sentence in self.reading.sentences
         ]
 
     @cached_property
     def _rarity(self) -> Mapping[str, float]:
         return inverse_frequency(self.names)
 
-    def strength(self, one: int, other: int) -> float:
+    def strength(self, first: int, second: int) -> float:
         """Return the rarity of the names that two sentences of different documents share, in [0, 1)."""
         passages = self.reading.passages
-        if passages[self.reading.sentences[one].passage].title == passages[self.reading.sentences[other].passage].title:
+        if passages[self.reading.sentences[first].passage].title == passages[self.reading.sentences[second].passage].title:
             return 0.0
-        mass = sum(self._rarity[name] for name in self.names[one] & self.names[other])
+        mass = sum(self._rarity[name] for name in self.names[first] & self.names[second])
         return mass / (mass + HALF_RARITY)
 
-    def title_named(self, one: int, other: int) -> float:
-        """Return the share of the words of ``one``'s title that ``other`` contains; words of the question do not count."""
+    def share_of_title(self, first: int, second: int) -> float:
+        """Return the share of the words of ``first``'s title that ``second`` contains; words of the question do not count."""
         passages, sentences = self.reading.passages, self.reading.sentences
-        title = passages[sentences[one].passage].title
+        title = passages[sentences[first].passage].title
         forms = content_forms(title) - content_forms(self.reading.question.text)
-        if not forms or title == passages[sentences[other].passage].title:
+        if not forms or title == passages[sentences[second].passage].title:
             return 0.0
-        return len(forms & sentences[other].forms) / len(forms)
+        return len(forms & sentences[second].forms) / len(forms)

@@ -32,41 +32,41 @@ def choose_candidates(reading: EvidenceReading, lexical: Features, bridges: Brid
     scores = weights.candidate.of(lexical)
     order = [int(number) for number in np.argsort(-scores, kind="stable")]
     best = order[0]
-    direct = list(dict.fromkeys([best, *continuations(reading, best), *order]))[:DIRECT_CANDIDATES]
-    others = [number for number in order if number not in direct]
+    direct = list(dict.fromkeys([best, *list_continuations(reading, best), *order]))[:DIRECT_CANDIDATES]
+    further = [number for number in order if number not in direct]
     value: dict[int, float] = {}
-    for number in others:
-        found = [_led(reading, bridges, weights, leader, number, float(scores[number])) for leader in direct]
-        if values := [each for each in found if each is not None]:
+    for number in further:
+        best_of_leader = [_value_after(reading, bridges, weights, leader, number, float(scores[number])) for leader in direct]
+        if values := [value for value in best_of_leader if value is not None]:
             value[number] = max(values)
     led = sorted(value, key=lambda number: (-value[number], number))[: MAX_CANDIDATES - len(direct)]
-    rest = [*direct, *(number for number in others if number not in set(led))]
-    return tuple(sorted([*led, *rest[: MAX_CANDIDATES - len(led)]]))
+    remaining = [*direct, *(number for number in further if number not in set(led))]
+    return tuple(sorted([*led, *remaining[: MAX_CANDIDATES - len(led)]]))
 
 
-def continuations(reading: EvidenceReading, number: int) -> list[int]:
+def list_continuations(reading: EvidenceReading, number: int) -> list[int]:
     """Return the sentences that continue one: the next if it refers to it; for an account, the next ones of its passage."""
-    most = min(number + 1 + FOLLOWING, len(reading.sentences))
-    after = [other for other in range(number + 1, most) if reading.passage_of[other] == reading.passage_of[number]]
+    end = min(number + 1 + FOLLOWING, len(reading.sentences))
+    after = [following for following in range(number + 1, end) if reading.passage_of[following] == reading.passage_of[number]]
     if reading.question.asked is AnswerKind.THEME:
         return after
-    return [other for other in after[:1] if number in reading.referred[other]]
+    return [following for following in after[:1] if number in reading.referred[following]]
 
 
-def _led(
+def _value_after(
     reading: EvidenceReading, bridges: Bridges, weights: Coefficients, leader: int, number: int, score: float
 ) -> float | None:
     """Return the value of a sentence that ``leader`` leads to; None if it does not."""
     strength = bridges.strength(leader, number)
     if strength <= 0.0:
         return None
-    added = rarity_added(reading, [leader], number)
+    added = sum_new_rarity(reading, [leader], number)
     if added < MIN_ADDED:
         return None
     return weights.bridge.at({"score": score, "bridge": strength, "added": added})
 
 
-def rarity_added(reading: EvidenceReading, chosen: Sequence[int], number: int) -> float:
+def sum_new_rarity(reading: EvidenceReading, chosen: Sequence[int], number: int) -> float:
     """Return the rarity of the terms that a sentence contains, and no chosen one with its neighbours and title."""
-    known = reading.in_window[:, list(chosen)].max(axis=1) > 0
-    return float(reading.rarity[(reading.held[:, number] > 0) & ~known].sum())
+    covered = reading.in_window[:, list(chosen)].max(axis=1) > 0
+    return float(reading.rarity[(reading.held[:, number] > 0) & ~covered].sum())

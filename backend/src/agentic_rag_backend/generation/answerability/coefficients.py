@@ -57,12 +57,14 @@ class Coefficients:
     account: Linear
 
 
-def parse(stored: Mapping[str, Mapping[str, Any]]) -> Coefficients:
+def parse_coefficients(stored: Mapping[str, Mapping[str, Any]]) -> Coefficients:
     """Return the coefficients that a JSON object holds: for each function its ``weights`` and ``intercept``."""
-    return Coefficients(**{name: Linear(dict(each["weights"]), float(each["intercept"])) for name, each in stored.items()})
+    return Coefficients(
+        **{name: Linear(dict(function["weights"]), float(function["intercept"])) for name, function in stored.items()}
+    )
 
 
 @lru_cache(maxsize=1)
-def fitted() -> Coefficients:
+def load_coefficients() -> Coefficients:
     """Return the coefficients that this version ships."""
-    return parse(json.loads((files(__package__) / FILE).read_text(encoding="utf-8")))
+    return parse_coefficients(json.loads((files(__package__) / FILE).read_text(encoding="utf-8")))

@@ -8,7 +8,7 @@ import numpy as np
 
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.features import any_absent
+from agentic_rag_backend.generation.answerability.features import flag_missing
 from agentic_rag_backend.generation.answerability.selection import Selection
 
 MATTER_WORDS = 2
@@ -18,13 +18,13 @@ NEAREST = 5
 """Passages whose similarity is averaged for an account."""
 
 
-def confidence(selection: Selection, weights: Coefficients) -> float:
+def estimate_confidence(selection: Selection, weights: Coefficients) -> float:
     """Return the chance in [0, 1] that the chosen sentences hold the right answer.
 
     A logistic of `answer_features`. Sentences of several documents that a name connects have weights of their own.
     """
     features = answer_features(selection)
-    return logistic(kind_of(features, weights), features)
+    return apply_logistic(kind_of(features, weights), features)
 
 
 def account_confidence(selection: Selection, nearness: float, weights: Coefficients) -> float:
@@ -33,16 +33,16 @@ def account_confidence(selection: Selection, nearness: float, weights: Coefficie
     Args:
         nearness: see `account_features`.
     """
-    return logistic(weights.account, account_features(selection, nearness))
+    return apply_logistic(weights.account, account_features(selection, nearness))
 
 
 def account_features(selection: Selection, nearness: float) -> dict[str, float]:
     """Return the features of an account that rests on many passages.
 
     ``nearness`` is the mean cosine of the question and the `NEAREST` of the best passages.
-    ``matter_absent`` is 1 if `matter_absent`.
+    ``matter_absent`` is 1 if `lacks_matter`.
     """
-    return {"nearness": nearness, "matter_absent": float(matter_absent(selection.reading))}
+    return {"nearness": nearness, "matter_absent": float(lacks_matter(selection.reading))}
 
 
 def kind_of(features: dict[str, float], weights: Coefficients) -> Linear:
@@ -50,7 +50,7 @@ def kind_of(features: dict[str, float], weights: Coefficients) -> Linear:
     return weights.hops if features["connected"] > 0.0 else weights.fact
 
 
-def logistic(function: Linear, features: dict[str, float]) -> float:
+def apply_logistic(function: Linear, features: dict[str, float]) -> float:
     """Return 1 / (1 + e^-z) of the linear function's value."""
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, function.at(features)))))
 
@@ -69,16 +69,16 @@ def answer_features(selection: Selection) -> dict[str, float]:
     covered = window.max(axis=1, initial=0.0)
     connected = float(reading.rarity @ (covered - window[:, 0])) * selection.connection
     places = selection.places if connected > 0.0 else [first]
-    held = covered if connected > 0.0 else window[:, 0]
+    evidence = covered if connected > 0.0 else window[:, 0]
     exponentials = np.exp(selection.scores - selection.scores.max())
-    named = reading.question.named
+    names = reading.question.named
     return {
         "cosine": float(features["cosine"].max()),
         "similar_window": float(features["similar_window"][first]),
         "share": float(exponentials[first] / exponentials.sum()),
-        "names_absent": float(reading.rarity[named] @ (1.0 - covered[named])),
-        "numbers_absent": float(any_absent(reading.question.numbers, held[:, None])[0]),
-        "count_absent": float(any_absent(reading.question.counted, held[:, None])[0]),
+        "names_absent": float(reading.rarity[names] @ (1.0 - covered[names])),
+        "numbers_absent": float(flag_missing(reading.question.numbers, evidence[:, None])[0]),
+        "count_absent": float(flag_missing(reading.question.counted, evidence[:, None])[0]),
         **{name: float(features[name][first]) for name in ("negation", "opposite")},
         "year_differs": float(features["year_differs"][places].min()),
         **{name: float(features[name][selection.places].min()) for name in ("type_absent", "value_absent")},
@@ -92,7 +92,7 @@ def covered_share(reading: EvidenceReading) -> float:
     return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0
 
 
-def matter_absent(reading: EvidenceReading) -> bool:
+def lacks_matter(reading: EvidenceReading) -> bool:
     """Return whether the question has one or two words that are neither names nor numbers, and no passage contains any of them.
 
     Longer questions are paraphrased, so that the absence of their words says little.

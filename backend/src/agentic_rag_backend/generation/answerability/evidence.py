@@ -103,7 +103,7 @@ class EvidenceReading:
     @cached_property
     def passage_of(self) -> NDArray[np.intp]:
         """(s,): the passage of each sentence."""
-        return np.array([each.passage for each in self.sentences], dtype=np.intp)
+        return np.array([sentence.passage for sentence in self.sentences], dtype=np.intp)
 
     @cached_property
     def rarity(self) -> Matrix:
@@ -118,28 +118,28 @@ class EvidenceReading:
 
         Neighbours of an entry are about something else. The line above its table counts instead.
         """
-        near = self.held.copy()
+        window = self.held.copy()
         for number, earlier in enumerate(self.referred):
             if earlier:
-                near[:, number] = np.maximum(near[:, number], self.held[:, list(earlier)].max(axis=1))
-        alone = np.array([each.is_entry for each in self.sentences], dtype=bool)
-        same = (self.passage_of[1:] == self.passage_of[:-1]) & ~alone[1:] & ~alone[:-1]
-        near[:, 1:] = np.maximum(near[:, 1:], self.held[:, :-1] * same)
-        near[:, :-1] = np.maximum(near[:, :-1], self.held[:, 1:] * same)
+                window[:, number] = np.maximum(window[:, number], self.held[:, list(earlier)].max(axis=1))
+        alone = np.array([sentence.is_entry for sentence in self.sentences], dtype=bool)
+        joined = (self.passage_of[1:] == self.passage_of[:-1]) & ~alone[1:] & ~alone[:-1]
+        window[:, 1:] = np.maximum(window[:, 1:], self.held[:, :-1] * joined)
+        window[:, :-1] = np.maximum(window[:, :-1], self.held[:, 1:] * joined)
         if alone.any():
-            above = [content_forms(each.unit.context) for each in self.sentences]
-            near = np.maximum(near, self.matches.of(above))
-        return np.asarray(np.maximum(near, self.titled[:, self.passage_of]), dtype=np.float32)
+            above = [content_forms(sentence.unit.context) for sentence in self.sentences]
+            window = np.maximum(window, self.matches.of(above))
+        return np.asarray(np.maximum(window, self.titled[:, self.passage_of]), dtype=np.float32)
 
     @cached_property
     def referred(self) -> tuple[tuple[int, ...], ...]:
         """The earlier sentences to which each sentence may refer: back to the first that refers to none, nearest first."""
-        found: list[tuple[int, ...]] = []
-        for number, each in enumerate(self.sentences):
+        references: list[tuple[int, ...]] = []
+        for number, sentence in enumerate(self.sentences):
             before = self.sentences[number - 1] if number else None
-            follows = before is not None and before.passage == each.passage and each.leans and not before.is_entry
-            found.append((number - 1, *found[-1])[:MAX_REFERRED] if follows else ())
-        return tuple(found)
+            follows = before is not None and before.passage == sentence.passage and sentence.leans and not before.is_entry
+            references.append((number - 1, *references[-1])[:MAX_REFERRED] if follows else ())
+        return tuple(references)
 
     @cached_property
     def in_passage(self) -> Matrix:
@@ -153,14 +153,14 @@ class EvidenceReading:
 
     @cached_property
     def _by_passage(self) -> Matrix:
-        whole = self.titled.copy()
-        np.maximum.at(whole.T, self.passage_of, self.held.T)
-        return whole
+        terms = self.titled.copy()
+        np.maximum.at(terms.T, self.passage_of, self.held.T)
+        return terms
 
 
 def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) -> EvidenceReading:
     """Return the sentences and entries of ``passages`` that say more than the question, without headings."""
-    known = content_forms(question.text)
+    question_forms = content_forms(question.text)
     matches = Matches(question.forms)
     titles = [content_forms(passage.title) for passage in passages]
     units = tuple(tuple(units_of(passage.text, passage.header)) for passage in passages)
@@ -169,7 +169,7 @@ def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) ->
         for number, unit in enumerate(of_passage):
             forms = all_forms(unit.in_context)
             statement = unit.block is not None or is_statement(unit.text.strip("*_ "))
-            new = forms - STOP_WORDS - known
+            new = forms - STOP_WORDS - question_forms
             # A heading repeats the title. A statement may be the title of a document without headings.
             if new - titles[passage] or (new and statement):
                 sentences.append(EvidenceSentence(passage, number, unit, forms, statement))
@@ -179,7 +179,7 @@ def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) ->
         units=units,
         sentences=tuple(sentences),
         matches=matches,
-        held=matches.of([each.forms for each in sentences]),
+        held=matches.of([sentence.forms for sentence in sentences]),
         # The year of a document is rarely repeated in its sentences.
         titled=matches.of([content_forms(f"{passage.title} {passage.date[:4]}") for passage in passages]),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.generation.answerability.matches import Matrix
-from agentic_rag_backend.generation.answerability.question import is_year, negates
+from agentic_rag_backend.generation.answerability.question import has_negation, is_year
 from agentic_rag_backend.language.opposites import OPPOSITES
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
@@ -40,25 +40,25 @@ DECAY = 8.0
 
 def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
     """Return the features that need no vectors, each of shape (s,)."""
-    named, numbers, counted = reading.question.named, reading.question.numbers, reading.question.counted
+    names, numbers, counts = reading.question.named, reading.question.numbers, reading.question.counted
     return {
         "held": reading.rarity @ reading.held,
         "window": reading.rarity @ reading.in_window,
         "passage": reading.rarity @ reading.in_passage,
-        "passage_score": np.array([reading.passages[each.passage].score for each in reading.sentences], np.float32),
-        "names_absent_passage": reading.rarity[named] @ (1.0 - reading.in_passage[named]),
-        "numbers_absent": any_absent(numbers, reading.in_window),
-        "numbers_absent_passage": any_absent(numbers, reading.in_passage),
-        "count_absent": any_absent(counted, reading.in_window),
+        "passage_score": np.array([reading.passages[sentence.passage].score for sentence in reading.sentences], np.float32),
+        "names_absent_passage": reading.rarity[names] @ (1.0 - reading.in_passage[names]),
+        "numbers_absent": flag_missing(numbers, reading.in_window),
+        "numbers_absent_passage": flag_missing(numbers, reading.in_passage),
+        "count_absent": flag_missing(counts, reading.in_window),
         "year_differs": _year_differs(reading),
-        **_answer_absent(reading),
+        **_flag_missing_answer(reading),
         "negation": _negation_differs(reading),
-        "opposite": _opposite(reading),
-        "statement": np.array([each.statement for each in reading.sentences], np.float32),
+        "opposite": _flag_opposites(reading),
+        "statement": np.array([sentence.statement for sentence in reading.sentences], np.float32),
     }
 
 
-def any_absent(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
+def flag_missing(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
     """Return 1 for each column that lacks one of the chosen terms."""
     return np.asarray(1.0 - matrix[terms].min(axis=0, initial=1.0), dtype=np.float32)
 
@@ -68,19 +68,19 @@ def _year_differs(reading: EvidenceReading) -> Matrix:
     years = reading.question.years
     if not years.any():
         return np.zeros(len(reading.sentences), np.float32)
-    others = np.array([any(is_year(form) for form in each.forms) for each in reading.sentences], np.float32)
-    return any_absent(years, reading.in_window) * others
+    has_year = np.array([any(is_year(form) for form in sentence.forms) for sentence in reading.sentences], np.float32)
+    return flag_missing(years, reading.in_window) * has_year
 
 
-def _answer_absent(reading: EvidenceReading) -> dict[str, Matrix]:
+def _flag_missing_answer(reading: EvidenceReading) -> dict[str, Matrix]:
     """Return 1 where the question asks for a recognisable item (see `EvidenceSentence.items`) and the sentence has none.
 
     A colour, a price, a share and a measure are always written in a recognisable form, unlike other items; ``value_absent`` is
     about these alone.
     """
     question = reading.question
-    found = [each.items(question) for each in reading.sentences]
-    absent = np.array([spans is not None and not spans for spans in found], np.float32)
+    items = [sentence.items(question) for sentence in reading.sentences]
+    absent = np.array([spans is not None and not spans for spans in items], np.float32)
     return {"type_absent": absent, "value_absent": absent * (question.asked in VALUES)}
 
 
@@ -88,17 +88,19 @@ def _negation_differs(reading: EvidenceReading) -> Matrix:
     """Return 1 where a negative question meets a sentence without negation."""
     if not reading.question.negative:
         return np.zeros(len(reading.sentences), np.float32)
-    return np.array([not negates(each.text) for each in reading.sentences], np.float32)
+    return np.array([not has_negation(sentence.text) for sentence in reading.sentences], np.float32)
 
 
-def _opposite(reading: EvidenceReading) -> Matrix:
+def _flag_opposites(reading: EvidenceReading) -> Matrix:
     """Return 1 where a sentence contains the opposite of a word of the question, and not the word."""
-    wanted = {form: OPPOSITES[form] for form in reading.question.every_form if form in OPPOSITES}
-    found = np.zeros(len(reading.sentences), np.float32)
-    if wanted:
-        for number, each in enumerate(reading.sentences):
-            found[number] = any(form not in each.forms and not each.forms.isdisjoint(others) for form, others in wanted.items())
-    return found
+    opposites = {form: OPPOSITES[form] for form in reading.question.every_form if form in OPPOSITES}
+    flags = np.zeros(len(reading.sentences), np.float32)
+    if opposites:
+        for number, sentence in enumerate(reading.sentences):
+            flags[number] = any(
+                form not in sentence.forms and not sentence.forms.isdisjoint(antonyms) for form, antonyms in opposites.items()
+            )
+    return flags
 
 
 @dataclass(frozen=True)
@@ -116,26 +118,26 @@ class Interaction:
     def features(self) -> dict[str, Matrix]:
         """Return the features of the chosen sentences, each of shape (len(chosen),)."""
         rarity = self.reading.rarity
-        best = np.stack([each.max(axis=1, initial=0.0) for each in self._similar], axis=1)
+        best = np.stack([matrix.max(axis=1, initial=0.0) for matrix in self._similar], axis=1)
         context = CONTEXT_SIMILARITY * self.reading.in_window[:, list(self.chosen)]
         return {
-            "cosine": np.array([each.whole @ self.question.whole for each in self.vectors], np.float32),
+            "cosine": np.array([vector.whole @ self.question.whole for vector in self.vectors], np.float32),
             "similar": rarity @ best,
             "similar_window": rarity @ np.maximum(best, context),
             "matched": rarity @ self.strength,
-            "near": np.array([self._nearness(place) for place in range(len(self.chosen))], np.float32),
-            "question_word": np.array([self._like_question_word(place) for place in range(len(self.chosen))], np.float32),
+            "near": np.array([self._measure_nearness(index) for index in range(len(self.chosen))], np.float32),
+            "question_word": np.array([self._like_question_word(index) for index in range(len(self.chosen))], np.float32),
         }
 
     @cached_property
     def strength(self) -> Matrix:
         """(q, len(chosen)): the strength in [0, 1] of the best match of each term in each sentence."""
-        return np.stack([each.max(axis=1, initial=0.0) for each in self._matched], axis=1)
+        return np.stack([matches.max(axis=1, initial=0.0) for matches in self._matches], axis=1)
 
     @cached_property
     def between(self) -> Matrix:
         """Cosine of each pair of chosen sentences."""
-        rows = np.stack([each.whole for each in self.vectors])
+        rows = np.stack([vector.whole for vector in self.vectors])
         return rows @ rows.T
 
     @cached_property
@@ -144,12 +146,12 @@ class Interaction:
 
     @cached_property
     def _content(self) -> list[NDArray[np.bool_]]:
-        return [np.array([word.content for word in each.words], dtype=bool) for each in self._sentences]
+        return [np.array([word.content for word in sentence.words], dtype=bool) for sentence in self._sentences]
 
     @cached_property
     def _same(self) -> list[Matrix]:
         """For each sentence, (q, words): 1 where a word has a form related to the term."""
-        return [self.reading.matches.of_words(each.words) for each in self._sentences]
+        return [self.reading.matches.of_words(sentence.words) for sentence in self._sentences]
 
     @cached_property
     def _similar(self) -> list[Matrix]:
@@ -159,27 +161,29 @@ class Interaction:
         return [np.maximum(terms @ vectors.words.T, 0.0) * content for vectors, content in pairs]
 
     @cached_property
-    def _matched(self) -> list[Matrix]:
+    def _matches(self) -> list[Matrix]:
         """For each sentence, (q, words): strength of the match in [0, 1]; 1 for related forms, less for similar meaning.
 
         Similarity is judged against that of the term with all words, so that the encoder's scale does not matter.
         """
-        values = np.concatenate([each[:, content] for each, content in zip(self._similar, self._content, strict=True)], axis=1)
+        values = np.concatenate(
+            [matrix[:, content] for matrix, content in zip(self._similar, self._content, strict=True)], axis=1
+        )
         if not values.size:
             return self._same
         mean, scale = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True) + 1e-6
-        found = []
-        for similar, content, same in zip(self._similar, self._content, self._same, strict=True):
+        matches = []
+        for similar, content, equal in zip(self._similar, self._content, self._same, strict=True):
             by_meaning = CONTEXT_SIMILARITY / (1.0 + np.exp(np.minimum((UNUSUAL - (similar - mean) / scale) / SPREAD, LARGEST)))
-            found.append(np.maximum(by_meaning * content, same))
-        return found
+            matches.append(np.maximum(by_meaning * content, equal))
+        return matches
 
-    def _nearness(self, place: int) -> float:
+    def _measure_nearness(self, index: int) -> float:
         """Return how near the question's terms are to the best possible answer in the sentence, in [0, 1]."""
-        sentence, matched = self._sentences[place], self._matched[place]
+        sentence, matched = self._sentences[index], self._matches[index]
         spans = sentence.items(self.reading.question)
         if spans is None:
-            answers = np.flatnonzero(self._content[place] & (self._same[place].max(axis=0, initial=0.0) == 0.0))
+            answers = np.flatnonzero(self._content[index] & (self._same[index].max(axis=0, initial=0.0) == 0.0))
         else:
             starts = [word.start for word in sentence.words]
             answers = np.unique(np.searchsorted(starts, [start for start, _ in spans], side="right") - 1)
@@ -190,13 +194,13 @@ class Interaction:
         kernel = np.exp(-np.maximum(distance - REACH, 0) / DECAY)
         return float(((matched[:, None, :] * kernel[None]).max(axis=2).T @ self.reading.rarity).max())
 
-    def _like_question_word(self, place: int) -> float:
+    def _like_question_word(self, index: int) -> float:
         """Return the largest similarity of "who", "when" … and a word that no term matches: a likely answer."""
-        asked = self.reading.question.question_word
-        if asked is None:
+        number = self.reading.question.question_word
+        if number is None:
             return 0.0
-        free = self._content[place] & (self._same[place].max(axis=0, initial=0.0) == 0.0)
-        return float((self.vectors[place].words[free] @ self.question.words[asked]).max(initial=0.0))
+        free = self._content[index] & (self._same[index].max(axis=0, initial=0.0) == 0.0)
+        return float((self.vectors[index].words[free] @ self.question.words[number]).max(initial=0.0))
 
 
 def chosen_rows(features: Features, numbers: Sequence[int]) -> dict[str, Matrix]:

@@ -33,7 +33,7 @@ class AnswerabilityGrader:
     async def grade(self, question: str, hits: Sequence[Hit]) -> list[float]:
         """See `Grader`."""
         top = max((hit.score for hit in hits), default=0.0) or 1.0
-        judgement = await self._judge.judge(question, [_passage(hit, hit.score / top) for hit in hits])
+        judgement = await self._judge.judge(question, [_read_passage(hit, hit.score / top) for hit in hits])
         grade = grade_of(judgement.confidence)
         return [grade if number in judgement.passages else 0.0 for number in range(len(hits))]
 
@@ -43,7 +43,7 @@ def grade_of(confidence: float) -> float:
     return math.pow(confidence, math.log(RELEVANT) / math.log(ANSWERED))
 
 
-def _passage(hit: Hit, score: float) -> PassageText:
+def _read_passage(hit: Hit, score: float) -> PassageText:
     visible = hit.visible
     return PassageText(
         title=visible.document_title,

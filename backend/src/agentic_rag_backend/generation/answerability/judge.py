@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.answerability.accounts import choose_account, compared, texts_of
+from agentic_rag_backend.generation.answerability.accounts import choose_passages, select_compared, texts_of
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
-from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
+from agentic_rag_backend.generation.answerability.coefficients import Coefficients, load_coefficients
 from agentic_rag_backend.generation.answerability.estimate import (
     NEAREST,
     SPECIFIC,
     account_confidence,
-    confidence,
+    estimate_confidence,
 )
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
@@ -98,7 +98,7 @@ class AnswerJudge:
         self, encoder: WordEncoder, coefficients: Coefficients | None = None, languages: LanguageJudge | None = None
     ) -> None:
         self._encoder = encoder
-        self._weights = coefficients or fitted()
+        self._weights = coefficients or load_coefficients()
         self._languages = languages or LanguageJudge(None)
 
     async def judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
@@ -111,25 +111,25 @@ class AnswerJudge:
         if not self._languages.judges(question, languages):
             return await self._judge_english(question, passages)
         try:
-            other = await self._judge_language(question, passages, languages)
+            judgement = await self._judge_language(question, passages, languages)
         except ModelUnavailable as error:
             _log.warning("languages_not_compared", code=error.code)
             english = await self._judge_english(question, passages)
             return replace(english, fallback=f"the embedder did not compare languages: {error.code}")
         if not languages.english:
-            return other
+            return judgement
         english = await self._judge_english(question, passages)
-        return other if other.confidence > english.confidence else english
+        return judgement if judgement.confidence > english.confidence else english
 
     async def _judge_language(self, question: str, passages: Sequence[PassageText], languages: Languages) -> Judgement:
         """Judge by the deployment's embedder: a question in English by the passages in other languages only."""
         chosen = languages.foreign() if languages.english else range(len(passages))
         of_chosen = Languages(languages.question, tuple(languages.passages[number] for number in chosen))
         estimate = await self._languages.estimate(question, [passages[number] for number in chosen], of_chosen)
-        places = [(chosen[place.passage], place.start) for place in estimate.sentences]
+        places = [(chosen[sentence.passage], sentence.start) for sentence in estimate.sentences]
         units = {passage: units_of(passages[passage].text, passages[passage].header) for passage, _ in places}
         numbers = [(passage, _unit_at(units[passage], start)) for passage, start in places]
-        quotations = quote(units, numbers)
+        quotations = quote_windows(units, numbers)
         answering = frozenset(passage for passage, _ in places)
         return Judgement(estimate.confidence, quotations, asked_for(question), answering, languages.question)
 
@@ -137,12 +137,12 @@ class AnswerJudge:
         selection = await self.select(question, passages)
         if selection is None:
             return Judgement(0.0, (), asked_for(question))
-        chance, asked = confidence(selection, self._weights), selection.reading.question.asked
-        if asked is AnswerKind.THEME and chance < SPECIFIC:
-            chance, quotations = await asyncio.gather(self._account(selection), self._account_quotations(selection.reading))
-            return Judgement(chance, quotations, asked, frozenset(range(len(passages))))
+        chance, kind = estimate_confidence(selection, self._weights), selection.reading.question.asked
+        if kind is AnswerKind.THEME and chance < SPECIFIC:
+            chance, quotations = await asyncio.gather(self._judge_account(selection), self._account_quotations(selection.reading))
+            return Judgement(chance, quotations, kind, frozenset(range(len(passages))))
         answering = frozenset(selection.reading.sentences[number].passage for number in selection.numbers)
-        return Judgement(chance, _quotations(selection), asked, answering)
+        return Judgement(chance, _choose_quotations(selection), kind, answering)
 
     async def account(self, question: str, passages: Sequence[PassageText]) -> float:
         """Return the chance in [0, 1] that passages, best first, hold an account of what the question asks for.
@@ -151,18 +151,18 @@ class AnswerJudge:
             ModelUnavailable: the encoder is closed.
         """
         selection = await self.select(question, passages)
-        return await self._account(selection) if selection is not None else 0.0
+        return await self._judge_account(selection) if selection is not None else 0.0
 
-    async def _account(self, selection: Selection) -> float:
+    async def _judge_account(self, selection: Selection) -> float:
         reading = selection.reading
         return account_confidence(selection, await self.nearness(reading.question.text, reading.passages), self._weights)
 
     async def _account_quotations(self, reading: EvidenceReading) -> tuple[PassageQuotation, ...]:
-        numbers = await asyncio.to_thread(compared, reading)
+        numbers = await asyncio.to_thread(select_compared, reading)
         if not numbers:
             return ()
         vectors = await self._encoder.embed([reading.question.text, *texts_of(reading, numbers)])
-        sentences = [reading.sentences[number] for number in choose_account(reading, numbers, vectors[0], vectors[1:])]
+        sentences = [reading.sentences[number] for number in choose_passages(reading, numbers, vectors[0], vectors[1:])]
         return tuple(
             PassageQuotation(sentence.passage, sentence.unit.start, sentence.unit.end, sentence.text) for sentence in sentences
         )
@@ -175,26 +175,26 @@ class AnswerJudge:
 
     async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
         """Return the candidates and the chosen units; None if no passage says anything that the question does not."""
-        prepared = await asyncio.to_thread(self._prepare, question, passages)
+        prepared = await asyncio.to_thread(self._prepare_reading, question, passages)
         if not prepared.candidates:
             return None
         vectors = await self._encoder.encode_words(*_texts_to_encode(prepared))
-        return await asyncio.to_thread(self._select, prepared, vectors)
+        return await asyncio.to_thread(self._select_units, prepared, vectors)
 
-    def _prepare(self, question: str, passages: Sequence[PassageText]) -> _Prepared:
+    def _prepare_reading(self, question: str, passages: Sequence[PassageText]) -> _Prepared:
         reading = read_evidence(read_question(question), passages)
         lexical = lexical_features(reading)
         bridges = Bridges(reading)
         candidates = choose_candidates(reading, lexical, bridges, self._weights) if reading.sentences else ()
         return _Prepared(reading, lexical, bridges, candidates)
 
-    def _select(self, prepared: _Prepared, vectors: Sequence[TextVectors]) -> Selection:
+    def _select_units(self, prepared: _Prepared, vectors: Sequence[TextVectors]) -> Selection:
         interaction = Interaction(prepared.reading, prepared.candidates, vectors[0], tuple(vectors[1:]))
         features = {**chosen_rows(prepared.lexical, prepared.candidates), **interaction.features()}
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
 
 
-def quote(units: Mapping[int, Sequence[Unit]], chosen: Iterable[tuple[int, int]]) -> tuple[PassageQuotation, ...]:
+def quote_windows(units: Mapping[int, Sequence[Unit]], chosen: Iterable[tuple[int, int]]) -> tuple[PassageQuotation, ...]:
     """Return the windows of units, best first, at most `MAX_QUOTATIONS`. No unit is quoted twice, and no heading alone.
 
     Args:
@@ -204,23 +204,23 @@ def quote(units: Mapping[int, Sequence[Unit]], chosen: Iterable[tuple[int, int]]
     quoted: dict[int, set[int]] = {}
     quotations: list[PassageQuotation] = []
     for passage, number in chosen:
-        taken = quoted.setdefault(passage, set())
-        if len(quotations) < MAX_QUOTATIONS and number not in taken:
-            window = window_of(units[passage], number, taken)
+        quoted_units = quoted.setdefault(passage, set())
+        if len(quotations) < MAX_QUOTATIONS and number not in quoted_units:
+            window = window_of(units[passage], number, quoted_units)
             if window.first == window.last and units[passage][number].kind == "heading":
                 continue
-            taken.update(range(window.first, window.last + 1))
+            quoted_units.update(range(window.first, window.last + 1))
             quotations.append(PassageQuotation(passage, window.start, window.end, window.text))
     return tuple(quotations)
 
 
-def _quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
+def _choose_quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
     """Return the windows of the chosen units, then those of the other candidates by their scores."""
     reading = selection.reading
     places = dict.fromkeys((*selection.chosen, *np.argsort(-selection.scores, kind="stable").tolist()))
-    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[place] for place in places])
+    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[index] for index in places])
     sentences = [reading.sentences[number] for number in numbers]
-    return quote(dict(enumerate(reading.units)), [(sentence.passage, sentence.number) for sentence in sentences])
+    return quote_windows(dict(enumerate(reading.units)), [(sentence.passage, sentence.number) for sentence in sentences])
 
 
 def _without_lesser_rows(reading: EvidenceReading, numbers: Sequence[int]) -> list[int]:
@@ -233,7 +233,7 @@ def _without_lesser_rows(reading: EvidenceReading, numbers: Sequence[int]) -> li
     for number in numbers:
         if reading.sentences[number].unit.kind == "row":
             terms = frozenset(np.flatnonzero(reading.held[:, number]).tolist())
-            if any(terms < others for others in better):
+            if any(terms < row for row in better):
                 continue
             better.append(terms)
         chosen.append(number)

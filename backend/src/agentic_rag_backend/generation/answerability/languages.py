@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agentic_rag_backend.generation.answerability.evidence import PassageText
-from agentic_rag_backend.generation.claims.languages.conflicts import names_in
-from agentic_rag_backend.generation.claims.languages.lexicon import QUESTION_WORDS, lexicon_of
-from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadText, pair_at, units_of
-from agentic_rag_backend.generation.claims.languages.terms import is_character, read_terms
+from agentic_rag_backend.generation.claims.tokens import Token, names_in, read_tokens
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity, relative_to
 from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
+from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.unspaced import uses_no_spaces
 from agentic_rag_backend.models.embedding.base import Vectors
@@ -75,9 +73,9 @@ class Languages:
 
 def languages_of(question: str, passages: Sequence[PassageText]) -> Languages:
     """Return the languages of a question and its passages. A question that shows none has that of the best passage."""
-    codes = tuple(language_of_passage(each.text) or each.language or ENGLISH for each in passages)
-    near = next(iter(codes), ENGLISH)
-    return Languages(language_near(question, near, least=LEAST_DIFFERENT) or ENGLISH, codes)
+    codes = tuple(language_of_passage(passage.text) or passage.language or ENGLISH for passage in passages)
+    best_language = next(iter(codes), ENGLISH)
+    return Languages(language_near(question, best_language, least=LEAST_DIFFERENT) or ENGLISH, codes)
 
 
 class LanguageJudge:
@@ -103,13 +101,14 @@ class LanguageJudge:
         Raises:
             ModelUnavailable: the embedder did not answer.
         """
-        places = _places(passages)
+        places = _list_sentences(passages)
         if not places:
             return Estimate(0.0, ())
-        asked = ReadText(question[:ASKED_CHARACTERS], languages.question)
+        shown = question[:ASKED_CHARACTERS]
+        asked = language_of_code(languages.question)
         if self._similarity is None:
-            return await asyncio.to_thread(_by_words, asked, places, languages)
-        vectors = await self._similarity.embed([asked.text, *(each.text for each in places)])
+            return await asyncio.to_thread(_estimate_by_words, shown, places, languages)
+        vectors = await self._similarity.embed([shown, *(sentence.text for sentence in places)])
         cosines = vectors[1:] @ vectors[0]
         order = [int(number) for number in np.argsort(-cosines, kind="stable")]
         best = places[order[0]]
@@ -118,35 +117,37 @@ class LanguageJudge:
         mean = float((cohort @ vectors[0]).mean())
         features = {
             "relative": relative_to(mean, cosines[order[0]]),
-            "least_word": await self._least_word(self._similarity, asked, ReadText(_around(places, order[0]), language)),
-            "absent": _absent(asked, passages, languages),
+            "least_word": await self._least_word(
+                self._similarity, _question_words(shown, asked), _join_neighbours(places, order[0]), language_of_code(language)
+            ),
+            "absent": _share_missing(shown, passages, languages),
         }
         weights = WITHIN if language == languages.question else ACROSS
         least = mean + FURTHER * (cosines[order[0]] - mean)
         chosen = [number for number in order[:MAX_ANSWERING] if cosines[number] >= least]
-        return Estimate(_logistic(weights, features), tuple(places[number] for number in chosen))
+        return Estimate(_apply_logistic(weights, features), tuple(places[number] for number in chosen))
 
-    async def _least_word(self, similarity: RelativeSimilarity, asked: ReadText, said: ReadText) -> float:
+    async def _least_word(
+        self, similarity: RelativeSimilarity, question_words: Sequence[str], text: str, language: Language
+    ) -> float:
         """Return how near the best word of a text is to a word of the question, for the word for which it is least near.
 
         A sentence about the subject of a question may not answer it: "mayor" is far from every word of "the harbour was
         built in 1887". Near is relative to everyday words of the text's language.
         """
-        asking = QUESTION_WORDS.get(asked.language or "", frozenset())
-        words = [each for each in _words_of(asked) if each.lower() not in asking and asking.isdisjoint(each)]
-        wanted, held = words[:MAX_ASKED_WORDS], _words_of(said)[:MAX_SAID_WORDS]
-        if not wanted or not held:
+        sentence_words = _words_of(text, language)[:MAX_SAID_WORDS]
+        if not question_words or not sentence_words:
             return 0.0
-        vectors = await similarity.embed([*wanted, *held])
-        everyday = await self._everyday_words(similarity, said.language)
-        asked_for, found = vectors[: len(wanted)], vectors[len(wanted) :]
-        means = (asked_for @ everyday.T).mean(axis=1)
-        return float(relative_to(means, (asked_for @ found.T).max(axis=1)).min())
+        vectors = await similarity.embed([*question_words, *sentence_words])
+        everyday = await self._everyday_words(similarity, language.code)
+        question_vectors, word_vectors = vectors[: len(question_words)], vectors[len(question_words) :]
+        means = (question_vectors @ everyday.T).mean(axis=1)
+        return float(relative_to(means, (question_vectors @ word_vectors.T).max(axis=1)).min())
 
-    async def _everyday_words(self, similarity: RelativeSimilarity, language: str | None) -> Vectors:
-        code = language if language is not None and language in COHORT else ENGLISH
+    async def _everyday_words(self, similarity: RelativeSimilarity, language: str) -> Vectors:
+        code = language if language in COHORT else ENGLISH
         if code not in self._everyday:
-            words = [word for sentence in COHORT[code] for word in _words_of(ReadText(sentence, code))]
+            words = [word for sentence in COHORT[code] for word in _words_of(sentence, language_of_code(code))]
             self._everyday[code] = await similarity.embed(list(dict.fromkeys(words)))
         return self._everyday[code]
 
@@ -163,63 +164,91 @@ BY_WORDS = {"intercept": -3.5, "covered": 8.0}
 """Log odds without an embedder that knows the language."""
 
 
-def _around(places: Sequence[Place], number: int) -> str:
+def _join_neighbours(places: Sequence[Place], number: int) -> str:
     """Return a sentence with its neighbours in the passage."""
-    near = places[max(0, number - 1) : number + 2]
-    return " ".join(each.text for each in near if each.passage == places[number].passage)
+    neighbours = places[max(0, number - 1) : number + 2]
+    return " ".join(sentence.text for sentence in neighbours if sentence.passage == places[number].passage)
 
 
-def _words_of(read: ReadText) -> list[str]:
+def _words_of(text: str, language: Language) -> list[str]:
     """Return the words of a text that carry meaning, and pairs of characters of scripts without spaces, in order."""
-    found: list[str] = []
-    for index, term in enumerate(read.terms):
-        if not is_character(term):
-            found += [term.raw] * term.content
-        elif pair := pair_at(read.terms, index):
-            found.append(pair)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(word for word, _ in _list_words(text, language)))
 
 
-def _logistic(weights: dict[str, float], features: dict[str, float]) -> float:
+def _question_words(question: str, language: Language) -> list[str]:
+    """Return the words of a question, as `_words_of`, without those that ask; `MAX_ASKED_WORDS` at most."""
+    words = [
+        word
+        for word, form in _list_words(question, language)
+        if form not in language.question_words and language.question_words.isdisjoint(word)
+    ]
+    return list(dict.fromkeys(words))[:MAX_ASKED_WORDS]
+
+
+def _list_words(text: str, language: Language) -> Iterator[tuple[str, str]]:
+    """Yield the words of a text that carry meaning with their forms. Of scripts without spaces, these are pairs of characters."""
+    tokens = read_tokens(text, language)
+    for index, token in enumerate(tokens):
+        if not token.character:
+            yield from [(token.raw, token.form)] * token.content
+        elif pair := _pair_at(tokens, index):
+            yield pair, pair
+
+
+def _pair_at(tokens: Sequence[Token], index: int) -> str:
+    """Return the character at a place and the next one; empty if there are no such two."""
+    pair = tokens[index : index + 2] if index >= 0 else ()
+    joined = len(pair) == 2 and not pair[1].gap and all(len(token.raw) == 1 for token in pair)
+    return pair[0].raw + pair[1].raw if joined else ""
+
+
+def _apply_logistic(weights: dict[str, float], features: dict[str, float]) -> float:
     value = weights["intercept"] + sum(weights[name] * features[name] for name in weights if name != "intercept")
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, value))))
 
 
-def _places(passages: Sequence[PassageText]) -> list[Place]:
-    found = [
+def _list_sentences(passages: Sequence[PassageText]) -> list[Place]:
+    sentences = [
         Place(number, sentence.start, sentence.text)
         for number, passage in enumerate(passages)
         for sentence in split_sentences(passage.text)
         if sentence.complete
     ]
-    return found[:MAX_SENTENCES]
+    return sentences[:MAX_SENTENCES]
 
 
-def _by_words(asked: ReadText, places: Sequence[Place], languages: Languages) -> Estimate:
+def _estimate_by_words(question: str, places: Sequence[Place], languages: Languages) -> Estimate:
     """Return an estimate from the words alone."""
-    shares = []
-    for place in places:
-        same = languages.passages[place.passage] == languages.question
-        shares.append(_share(asked, place.text, languages.question) if same else 0.0)
-    order = sorted(range(len(places)), key=lambda number: -shares[number])
-    covered = shares[order[0]]
-    chosen = tuple(places[number] for number in order[:1])
-    return Estimate(_logistic(BY_WORDS, {"covered": covered}), chosen)
+    language = language_of_code(languages.question)
+    shares = [
+        _share_covered(question, sentence.text, language) if languages.passages[sentence.passage] == language.code else 0.0
+        for sentence in places
+    ]
+    best = max(range(len(places)), key=lambda number: shares[number])
+    return Estimate(_apply_logistic(BY_WORDS, {"covered": shares[best]}), (places[best],))
 
 
-def _share(asked: ReadText, text: str, language: str) -> float:
-    units = units_of(ReadText(text, language).terms)
-    asking = QUESTION_WORDS.get(language, frozenset())
-    wanted = {number for number in asked.content if asked.terms[number].form not in asking}
-    return len(Matcher(asked, units).covered(units) & wanted) / len(wanted) if wanted else 0.0
+def _share_covered(question: str, text: str, language: Language) -> float:
+    """Return the share of the question's words that a text has. A character counts with the one before or after it."""
+    tokens, quoted = read_tokens(question, language), read_tokens(text, language)
+    forms = {token.form for token in quoted} | {_pair_at(quoted, index) for index in range(len(quoted))}
+    content = [index for index, token in enumerate(tokens) if token.content and token.form not in language.question_words]
+    covered = [
+        not forms.isdisjoint({_pair_at(tokens, index - 1), _pair_at(tokens, index)} - {""})
+        if tokens[index].character
+        else tokens[index].form in forms
+        for index in content
+    ]
+    return sum(covered) / len(covered) if covered else 0.0
 
 
-def _absent(asked: ReadText, passages: Sequence[PassageText], languages: Languages) -> float:
+def _share_missing(question: str, passages: Sequence[PassageText], languages: Languages) -> float:
     """Return the share of the question's names and numbers that no passage contains, in [0, 1]."""
-    numbers = {term.form for term in asked.terms if term.number}
+    tokens = read_tokens(question, language_of_code(languages.question))
+    numbers = {token.form for token in tokens if token.number}
     text = "\n".join(f"{passage.title}\n{passage.text}" for passage in passages)
     # Another script writes the names in other letters.
-    names = {term.form for term in names_in(asked.terms, asked.lexicon)} if is_mostly_latin(text) else set()
-    wanted = numbers | names
-    held = {term.form for code in set(languages.passages) for term in read_terms(text, lexicon_of(code))} if wanted else set()
-    return len(wanted - held) / len(wanted) if wanted else 0.0
+    terms = numbers | (names_in(tokens) if is_mostly_latin(text) else set())
+    codes = set(languages.passages) if terms else ()
+    present = {token.form for code in codes for token in read_tokens(text, language_of_code(code))}
+    return len(terms - present) / len(terms) if terms else 0.0

@@ -22,20 +22,20 @@ class Matches:
 
     def of(self, texts: Sequence[Iterable[str]]) -> Matrix:
         """Return a matrix (terms, texts): 1 where a text has a form related to the term."""
-        found = np.zeros((len(self._terms), len(texts)), dtype=np.float32)
+        matrix = np.zeros((len(self._terms), len(texts)), dtype=np.float32)
         for column, forms in enumerate(texts):
             for form in forms:
                 for row in self.rows(form):
-                    found[row, column] = 1.0
-        return found
+                    matrix[row, column] = 1.0
+        return matrix
 
-    def of_words(self, found: Sequence[Word]) -> Matrix:
+    def of_words(self, sentence_words: Sequence[Word]) -> Matrix:
         """Return a matrix (terms, words): 1 where a word is related to the term."""
-        return self.of([(word.form,) for word in found])
+        return self.of([(word.form,) for word in sentence_words])
 
     def rows(self, form: str) -> tuple[int, ...]:
         """Return the numbers of the terms that ``form`` is related to."""
-        known = self._known.get(form)
-        if known is None:
-            known = self._known[form] = tuple(row for row, term in enumerate(self._terms) if is_related_form(term, (form,)))
-        return known
+        rows = self._known.get(form)
+        if rows is None:
+            rows = self._known[form] = tuple(row for row, term in enumerate(self._terms) if is_related_form(term, (form,)))
+        return rows

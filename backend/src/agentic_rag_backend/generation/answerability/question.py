@@ -13,16 +13,16 @@ from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_m
 from agentic_rag_backend.language.words import Word, comparable, names_and_numbers, words
 
 
-def _forms(text: str) -> frozenset[str]:
+def _forms_of(text: str) -> frozenset[str]:
     return frozenset(comparable(word) for word in text.split())
 
 
-_GENERIC = _forms(
+_GENERIC = _forms_of(
     "year date day month century decade time name number amount percentage percent type kind term word thing person people many "
     "much colour color"
 )
 """Words that describe the answer. A passage with the answer need not contain them."""
-_QUESTION_WORDS = _forms("who what when where which why how whose whom")
+_QUESTION_WORDS = _forms_of("who what when where which why how whose whom")
 YEAR_DIGITS = 4
 _CENTURIES = frozenset(("15", "16", "17", "18", "19", "20", "21"))
 _NEGATION = re.compile(
@@ -37,7 +37,7 @@ def is_year(form: str) -> bool:
     return len(form) == YEAR_DIGITS and form.isdigit() and form[:2] in _CENTURIES
 
 
-def negates(text: str) -> bool:
+def has_negation(text: str) -> bool:
     """Return whether ``text`` contains a word of negation, refusal or failure."""
     return _NEGATION.search(text) is not None
 
@@ -59,7 +59,7 @@ class QuestionReading:
     @cached_property
     def forms(self) -> tuple[str, ...]:
         """The forms of the terms."""
-        return tuple(self.words[place].form for place in self.terms)
+        return tuple(self.words[index].form for index in self.terms)
 
     @cached_property
     def every_form(self) -> frozenset[str]:
@@ -89,26 +89,26 @@ class QuestionReading:
     @cached_property
     def negative(self) -> bool:
         """Whether the question contains a negation."""
-        return negates(self.text)
+        return has_negation(self.text)
 
     @cached_property
     def question_word(self) -> int | None:
         """Position of the first question word."""
-        return next((place for place, word in enumerate(self.words) if word.form in _QUESTION_WORDS), None)
+        return next((index for index, word in enumerate(self.words) if word.form in _QUESTION_WORDS), None)
 
 
 def read_question(text: str) -> QuestionReading:
     """Return the analysis of ``text``."""
-    found = tuple(words(text))
+    question_words = tuple(words(text))
     first: dict[str, int] = {}
-    for place, word in enumerate(found):
+    for index, word in enumerate(question_words):
         if word.content:
-            first.setdefault(word.form, place)
-    specific = {form: place for form, place in first.items() if form not in _GENERIC} or first
+            first.setdefault(word.form, index)
+    specific = {form: index for form, index in first.items() if form not in _GENERIC} or first
     names = frozenset(form for form in names_and_numbers(text) if not form[0].isdigit())
     return QuestionReading(
         text=text,
-        words=found,
+        words=question_words,
         terms=tuple(specific.values()),
         asked=asked_for(text),
         names=names,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.bridges import Bridges
-from agentic_rag_backend.generation.answerability.candidates import continuations, rarity_added
+from agentic_rag_backend.generation.answerability.candidates import list_continuations, sum_new_rarity
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features, Interaction
@@ -54,15 +54,17 @@ class Selection:
     @cached_property
     def numbers(self) -> list[int]:
         """The numbers of the chosen sentences in the reading."""
-        return [self.interaction.chosen[place] for place in self.chosen]
+        return [self.interaction.chosen[index] for index in self.chosen]
 
     @cached_property
     def connection(self) -> float:
         """How strongly a name or a title connects the best sentence with another chosen one, in [0, 1]; 0 for one document."""
-        first, *others = self.numbers
-        strength = max((self.bridges.strength(first, other) for other in others), default=0.0)
-        named = (self.bridges.title_named(one, other) for one in self.numbers for other in self.numbers if one != other)
-        return max(strength, *named, 0.0) if others else 0.0
+        first, *following = self.numbers
+        strength = max((self.bridges.strength(first, second) for second in following), default=0.0)
+        titles = (
+            self.bridges.share_of_title(leader, second) for leader in self.numbers for second in self.numbers if leader != second
+        )
+        return max(strength, *titles, 0.0) if following else 0.0
 
 
 def select(
@@ -76,7 +78,7 @@ def select(
     while len(chosen) < min(MAX_CONNECTED, len(scores)):
         added = added_features(selection, scores, chosen)
         connected = (added["bridge"] > 0) | (added["title_named"] > 0)
-        next_ones = np.isin(interaction.chosen, continuations(reading, best)) & (features["statement"] > 0)
+        next_ones = np.isin(interaction.chosen, list_continuations(reading, best)) & (features["statement"] > 0)
         continued = next_ones & (account | (added["added"] > 0))
         gain = np.where(connected | continued, CONNECTED, np.where(added["follows"] > 0, 0.0, -UNCONNECTED))
         value = weights.further.of(added) + gain
@@ -95,30 +97,32 @@ def select(
 def added_features(selection: Selection, scores: NDArray[np.float64], chosen: Sequence[int]) -> dict[str, Matrix]:
     """Return what each candidate adds to the chosen ones: terms, names that connect them, another passage."""
     reading, bridges, interaction = selection.reading, selection.bridges, selection.interaction
-    held = [interaction.chosen[place] for place in chosen]
-    seen = reading.held[:, held].max(axis=1) > 0
-    passages = {reading.sentences[number].passage for number in held}
+    quoted = [interaction.chosen[index] for index in chosen]
+    covered = reading.held[:, quoted].max(axis=1) > 0
+    passages = {reading.sentences[number].passage for number in quoted}
     rows = np.array(
         [
             (
-                max(bridges.strength(number, other) for other in held),
-                max(bridges.title_named(number, other) for other in held),
-                float(reading.rarity[(reading.held[:, number] > 0) & ~seen].sum()),
-                rarity_added(reading, held, number),
+                max(bridges.strength(number, quotation) for quotation in quoted),
+                max(bridges.share_of_title(number, quotation) for quotation in quoted),
+                float(reading.rarity[(reading.held[:, number] > 0) & ~covered].sum()),
+                sum_new_rarity(reading, quoted, number),
                 float(reading.sentences[number].passage in passages),
-                float(any(other in reading.referred[number] for other in held)),
-                float(any(abs(number - other) == 1 for other in held) and reading.sentences[number].passage in passages),
+                float(any(quotation in reading.referred[number] for quotation in quoted)),
+                float(
+                    any(abs(number - quotation) == 1 for quotation in quoted) and reading.sentences[number].passage in passages
+                ),
             )
             for number in interaction.chosen
         ],
         dtype=np.float32,
     )
     names = ("bridge", "title_named", "added", "added_to_window", "same_passage", "follows", "adjacent")
-    missing, valueless = selection.features["type_absent"], selection.features["value_absent"]
+    typeless, valueless = selection.features["type_absent"], selection.features["value_absent"]
     return {
         **dict(zip(names, rows.T, strict=True)),
         "score": np.asarray(scores - scores[chosen[0]], dtype=np.float32),
-        "item_added": (1.0 - missing) * missing[list(chosen)].min(),
+        "item_added": (1.0 - typeless) * typeless[list(chosen)].min(),
         "value_added": (1.0 - valueless) * valueless[list(chosen)].min(),
         "likeness": interaction.between[:, list(chosen)].max(axis=1),
         **{name: selection.features[name] for name in ("type_absent", "question_word", "near", "statement")},

@@ -70,7 +70,7 @@ def units_of(text: str, header: str = "") -> list[Unit]:
     units = [unit for number, entry in enumerate(reading.entries) for unit in _units_of_entry(text, entry, number)]
     for sentence in reading.sentences:
         kind: UnitKind = "heading" if text[: sentence.start].rstrip(" \t").endswith("#") else "sentence"
-        units += [Unit(kind, start, end, " ".join(text[start:end].split())) for start, end in _lines(text, sentence)]
+        units += [Unit(kind, start, end, " ".join(text[start:end].split())) for start, end in _split_lines(text, sentence)]
     return sorted(units, key=lambda unit: (unit.start, unit.end))
 
 
@@ -87,7 +87,7 @@ def _units_of_entry(text: str, entry: Entry, number: int) -> Iterator[Unit]:
             yield Unit("item", value.start, value.end, str(value), number, entry.subject)
 
 
-def _lines(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
+def _split_lines(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
     """Yield the spans of a sentence, or of each of its lines if they are not wrapped prose, such as the lines of a form."""
     start = position = sentence.start
     lines = text[sentence.start : sentence.end].split("\n")
@@ -102,20 +102,20 @@ def _lines(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
         start = position
 
 
-def window_of(units: Sequence[Unit], number: int, taken: Collection[int] = ()) -> Window:
-    """Return the window of the unit at place ``number`` of a passage's ``units``, without those that are ``taken``."""
-    first, last = _around(units, number)
-    while any(place in taken for place in range(first, number)):
+def window_of(units: Sequence[Unit], number: int, excluded: Collection[int] = ()) -> Window:
+    """Return the window of the unit at place ``number`` of a passage's ``units``, without the ``excluded`` ones."""
+    first, last = _bounds_of_window(units, number)
+    while any(index in excluded for index in range(first, number)):
         first += 1
-    while any(place in taken for place in range(number + 1, last + 1)):
+    while any(index in excluded for index in range(number + 1, last + 1)):
         last -= 1
     unit = units[number]
     if first == last:
         return Window(number, number, unit.start, unit.end, unit.in_context)
-    return _window(units, first, last)
+    return _make_window(units, first, last)
 
 
-def _around(units: Sequence[Unit], number: int) -> tuple[int, int]:
+def _bounds_of_window(units: Sequence[Unit], number: int) -> tuple[int, int]:
     """Return the first and the last unit of the window of a unit."""
     unit = units[number]
     if unit.kind == "row":
@@ -140,7 +140,7 @@ def _around(units: Sequence[Unit], number: int) -> tuple[int, int]:
 def _of_list(units: Sequence[Unit], number: int) -> tuple[int, int]:
     """Return the list of an item, or of the line before a list. Of a long list, its first items or the item."""
     unit = units[number]
-    members = [place for place in range(len(units)) if units[place].block == unit.block]
+    members = [index for index in range(len(units)) if units[index].block == unit.block]
     last = _last_within(units, members[0])
     if number > last or (unit.kind == "item" and last < members[-1]):
         return number, number
@@ -158,7 +158,7 @@ def _last_within(units: Sequence[Unit], first: int) -> int:
     return last
 
 
-def _window(units: Sequence[Unit], first: int, last: int) -> Window:
+def _make_window(units: Sequence[Unit], first: int, last: int) -> Window:
     chosen = units[first : last + 1]
     texts = [f"{unit.text} –" if unit.kind == "heading" else unit.text for unit in chosen if unit.kind not in ("item", "row")]
     before = " ".join(texts).removesuffix(" –")

@@ -38,7 +38,7 @@ class CachedWordEncoder:
         async def encode(numbers: Sequence[int]) -> list[TextVectors]:
             return await self._encoder.encode_words([texts[at] for at in numbers], [spans[at] for at in numbers])
 
-        return await self._cached([_key(text, words) for text, words in zip(texts, spans, strict=True)], encode)
+        return await self._embed_cached([_key_of(text, words) for text, words in zip(texts, spans, strict=True)], encode)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
@@ -50,37 +50,37 @@ class CachedWordEncoder:
             # Copies, because a row would keep all rows in memory.
             return [TextVectors(row.copy(), np.empty((0, len(row)), np.float32)) for row in rows]
 
-        return np.stack([vectors.whole for vectors in await self._cached([_key(text, None) for text in texts], embed)])
+        return np.stack([vectors.whole for vectors in await self._embed_cached([_key_of(text, None) for text in texts], embed)])
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `TextEncoder`."""
         return await self._encoder.embed_query(text)
 
-    async def _cached(
+    async def _embed_cached(
         self, keys: Sequence[bytes], encode: Callable[[Sequence[int]], Awaitable[list[TextVectors]]]
     ) -> list[TextVectors]:
         """Return the vectors of each key. ``encode`` makes those of the given places."""
         tenant = current_actor().tenant
         if tenant is None or not self.entries.enabled:
             return await encode(range(len(keys)))
-        known = {key: self.entries.get(tenant, key) for key in keys}
-        missing = [place for place, key in enumerate(keys) if known[key] is None]
-        count_cache_use(SENTENCES_CACHE, "miss" if missing else "hit")
-        if missing:
-            known |= self._keep(tenant, [keys[place] for place in missing], await encode(missing))
-        return [vectors for key in keys if (vectors := known[key]) is not None]
+        entries = {key: self.entries.get(tenant, key) for key in keys}
+        absent = [index for index, key in enumerate(keys) if entries[key] is None]
+        count_cache_use(SENTENCES_CACHE, "miss" if absent else "hit")
+        if absent:
+            entries |= self._keep_entries(tenant, [keys[index] for index in absent], await encode(absent))
+        return [vectors for key in keys if (vectors := entries[key]) is not None]
 
-    def _keep(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
-        kept = dict(zip(keys, encoded, strict=True))
-        for vectors in kept.values():
+    def _keep_entries(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
+        entries = dict(zip(keys, encoded, strict=True))
+        for vectors in entries.values():
             for rows in (vectors.whole, vectors.words):
                 rows.setflags(write=False)  # several answers read them
-        sizes = {key: (vectors, vectors.whole.nbytes + vectors.words.nbytes) for key, vectors in kept.items()}
+        sizes = {key: (vectors, vectors.whole.nbytes + vectors.words.nbytes) for key, vectors in entries.items()}
         self.entries.put_all(tenant, sizes)
-        return kept
+        return entries
 
 
-def _key(text: str, spans: Spans | None) -> bytes:
+def _key_of(text: str, spans: Spans | None) -> bytes:
     """Return the key of a text and its words; None: of the text as a passage."""
     words = None if spans is None else [*map(tuple, spans)]
     return hashlib.sha256(f"{words}\n{text}".encode("utf-8", "surrogatepass")).digest()

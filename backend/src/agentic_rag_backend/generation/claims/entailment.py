@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.embedding import MAX_QUOTES, MIN_OVERLAP
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.language.independence import refers_back
@@ -26,6 +25,10 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
+MIN_OVERLAP = 0.35
+"""Least share of a claim's words that a quote must cover to be read with it."""
+MAX_QUOTES = 3
+"""Quotes in other words that are read with one claim."""
 MAX_PAIRS = 60
 """Pairs of one answer that are read. The other checks decide about further claims."""
 _REASONS: dict[Label, Reason] = {"contradiction": "negated", "neutral": "unsupported"}
@@ -76,12 +79,14 @@ class EntailmentVerifier:
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdict of each claim. If the reader fails, the other verifier decides, and `failures` says so."""
         verdicts = await self._before.verify(claims)
-        questions = await asyncio.to_thread(self._questions, verdicts)
+        questions = await asyncio.to_thread(self._choose_questions, verdicts)
         if not questions:
             return verdicts
         try:
             async with asyncio.timeout(self._seconds_left()):
-                read = await self._reader.read([(each.premise, verdicts[each.index].claim.text) for each in questions])
+                read = await self._reader.read(
+                    [(question.premise, verdicts[question.index].claim.text) for question in questions]
+                )
         except TimeoutError:
             self._failures.append("the reader did not read the sentences in time")
             return verdicts
@@ -92,8 +97,8 @@ class EntailmentVerifier:
         answers: dict[int, list[tuple[_Question, Inference]]] = {}
         for question, inference in zip(questions, read, strict=True):
             answers.setdefault(question.index, []).append((question, inference))
-        for index, found in answers.items():
-            verdicts[index] = _decided(verdicts[index], found)
+        for index, answers_of_claim in answers.items():
+            verdicts[index] = _decide_claim(verdicts[index], answers_of_claim)
         return verdicts
 
     def may_change(self, verdict: Verdict) -> bool:
@@ -104,37 +109,41 @@ class EntailmentVerifier:
         """Return the other verifier's final verdicts."""
         return await self._before.settle(verdicts)
 
-    def _questions(self, verdicts: Sequence[Verdict]) -> list[_Question]:
+    def _choose_questions(self, verdicts: Sequence[Verdict]) -> list[_Question]:
         """Return what the reader is asked, as far as `MAX_PAIRS` allows. A claim is read with all of its quotes or not at all."""
-        asked: list[_Question] = []
+        chosen: list[_Question] = []
         for index, verdict in enumerate(verdicts):
-            questions = self._about(index, verdict)
+            questions = self._questions_about(index, verdict)
             if len(questions) <= self._pairs_left:
                 self._pairs_left -= len(questions)
-                asked += questions
-        return asked
+                chosen += questions
+        return chosen
 
-    def _about(self, index: int, verdict: Verdict) -> list[_Question]:
+    def _questions_about(self, index: int, verdict: Verdict) -> list[_Question]:
         text = verdict.claim.text
         if language_near(text, ENGLISH) != ENGLISH:
             return []
         if verdict.holds:
             supports = verdict.supports
-            copied = any(_words(support.quote) == _words(text) for support in supports)
+            copied = any(_words_of(support.quote) == _words_of(text) for support in supports)
             readable = not copied and all(map(self._lexical.is_prose, supports))
-            return [_Question(index, _premise(text, supports), supports)] if readable else []
+            return [_Question(index, _join_premise(text, supports), supports)] if readable else []
         if verdict.reason != "unsupported":
             return []
-        quotes = [quote for quote in self._lexical.paraphrased(verdict.claim, least=MIN_OVERLAP) if self._lexical.is_prose(quote)]
-        return [_Question(index, _premise(text, [quote]), (quote,)) for quote in quotes[:MAX_QUOTES]]
+        quotes = [
+            quote
+            for quote in self._lexical.quotes_for_paraphrase(verdict.claim, least=MIN_OVERLAP)
+            if self._lexical.is_prose(quote)
+        ]
+        return [_Question(index, _join_premise(text, [quote]), (quote,)) for quote in quotes[:MAX_QUOTES]]
 
     def _seconds_left(self) -> float | None:
         return None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
 
 
-def _decided(verdict: Verdict, read: Sequence[tuple[_Question, Inference]]) -> Verdict:
+def _decide_claim(verdict: Verdict, read: Sequence[tuple[_Question, Inference]]) -> Verdict:
     """Return the verdict of a claim that was read with one or several quotes."""
-    question, best = max(read, key=lambda one: one[1].entailment)
+    question, best = max(read, key=lambda pair: pair[1].entailment)
     if best.likeliest == "entailment":
         supports = question.supports
         if not verdict.holds:
@@ -147,7 +156,7 @@ def _decided(verdict: Verdict, read: Sequence[tuple[_Question, Inference]]) -> V
     return Verdict(verdict.claim, reason=_REASONS[best.likeliest], rejected=True)
 
 
-def _premise(claim: str, supports: Sequence[SupportingSpan]) -> str:
+def _join_premise(claim: str, supports: Sequence[SupportingSpan]) -> str:
     """Return the quotes as one text."""
     return " ".join(dict.fromkeys(_in_context(claim, support) for support in supports))
 
@@ -161,5 +170,5 @@ def _in_context(claim: str, support: SupportingSpan) -> str:
     return f"{title}: {text}" if title and (before or refers_back(quote) or lacking & content_forms(title)) else text
 
 
-def _words(text: str) -> list[str]:
+def _words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())

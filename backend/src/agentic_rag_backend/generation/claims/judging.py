@@ -91,19 +91,21 @@ class ModelVerifier:
     def may_change(self, verdict: Verdict) -> bool:
         """Return whether the model is asked about a claim."""
         if verdict.holds:
-            return self._supported_too and not self._lexical.copied(verdict.claim)
+            return self._supported_too and not self._lexical.quotes_copied_by(verdict.claim)
         return verdict.status == "unverified" or self._before.may_change(verdict)
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Return the final verdicts. If the model fails, the other verifier's stay, and `failures` says so."""
         settled = await self._before.settle(verdicts)
-        quotes = {index: self._quotes(verdict) for index, verdict in enumerate(settled) if self.may_change(verdict)}
+        quotes = {index: self._quotes_of(verdict) for index, verdict in enumerate(settled) if self.may_change(verdict)}
         judged = [index for index, spans in quotes.items() if spans][:MAX_JUDGED]
         if not judged:
             return settled
-        parts = "\n".join(_part(number, settled[index], quotes[index]) for number, index in enumerate(judged, 1))
-        most = _REPLY_TOKENS + _TOKENS_A_CLAIM * len(judged)
-        reply = await self._timed_calls().ask(built_in("claim_check"), {"parts": fence("parts", parts)}, _SCHEMA, max_tokens=most)
+        parts = "\n".join(_write_part(number, settled[index], quotes[index]) for number, index in enumerate(judged, 1))
+        limit = _REPLY_TOKENS + _TOKENS_A_CLAIM * len(judged)
+        reply = await self._timed_calls().ask(
+            built_in("claim_check"), {"parts": fence("parts", parts)}, _SCHEMA, max_tokens=limit
+        )
         self._usage += reply.usage
         if reply.parsed is None:
             self._failures.append(f"the model did not check the sentences: {reply.failure}")
@@ -117,14 +119,14 @@ class ModelVerifier:
                 settled[index] = Verdict(settled[index].claim, tuple(quotes[index]))
             elif item.get("stated") is False and item.get("reason"):
                 # Weak models fill in a schema. A rejection without a reason is none.
-                settled[index] = Verdict(settled[index].claim, reason=_reason(item["reason"]), rejected=True)
+                settled[index] = Verdict(settled[index].claim, reason=_read_reason(item["reason"]), rejected=True)
         return settled
 
-    def _quotes(self, verdict: Verdict) -> list[SupportingSpan]:
+    def _quotes_of(self, verdict: Verdict) -> list[SupportingSpan]:
         """Return the quotes of a claim; of an undecided one, those that share most words with it."""
         if verdict.holds:
             return list(verdict.supports)
-        spans = self._lexical.nearest(verdict.claim)
+        spans = self._lexical.nearest_quotes(verdict.claim)
         cited = [span for span in spans if span.passage.marker in verdict.claim.markers]
         return (cited or spans)[:MAX_QUOTES]
 
@@ -134,10 +136,10 @@ class ModelVerifier:
         return replace(self._calls, timeout_s=min(self._calls.timeout_s, max(0.0, self._ends_at - time.monotonic())))
 
 
-def _part(number: int, verdict: Verdict, quotes: Sequence[SupportingSpan]) -> str:
+def _write_part(number: int, verdict: Verdict, quotes: Sequence[SupportingSpan]) -> str:
     lines = "\n".join(f"Quote {number}: {quote.passage.title}: {quote.quote}" for quote in quotes)
     return f"Sentence {number}: {verdict.claim.text}\n{lines}"
 
 
-def _reason(given: object) -> Reason:
-    return next((reason for reason in _REASONS if reason == given), "unsupported")
+def _read_reason(value: object) -> Reason:
+    return next((reason for reason in _REASONS if reason == value), "unsupported")

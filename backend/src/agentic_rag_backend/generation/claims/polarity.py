@@ -5,35 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.generation.claims.lexicon import is_irregular
-from agentic_rag_backend.generation.claims.tokens import Token, content_of, forms_of
+from agentic_rag_backend.generation.claims.tokens import Token, content_of
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.lexicon import Language
 
-NEGATIONS = forms_of("not never nor neither cannot none nobody nothing without no")
-DENYING_VERBS = forms_of("failed fails fail refused refuses declined unable lacks lacked lack denied denies")
-"""Words that deny the words after them, as "not" does."""
-HEDGES = forms_of(
-    "may might could should perhaps maybe possibly probably likely allegedly reportedly supposedly apparently presumably "
-    "purportedly potentially arguably unlikely rumored rumoured alleged"
-)
-"""Words that make a statement uncertain."""
-HEDGES_BEFORE_TO = forms_of(
-    "planned plan plans planning proposed proposes proposal intended intends intend attempted attempt attempts tried try "
-    "tries hoped hopes hope wanted wants want expected expects believed thought said supposed scheduled sought seeks aims "
-    "aimed aim threatened considered estimated assumed asked agreed promised offered claimed claims"
-)
-"""Words that make a statement uncertain if "to" follows: "planned to build"."""
-HEDGES_BEFORE_THAT = forms_of(
-    "believed believes believe thought argued argues suggested suggests claimed claims speculated hoped"
-)
-"""Words that make a statement uncertain if "that" follows."""
-_ALMOST = forms_of("almost nearly")
-"""Words that make the verb after them false: "nearly sank"."""
-_UNTIL = frozenset({"until", "before"})
-_ONLY = frozenset({"only", "just", "merely", "simply"})
-_TURNS = frozenset({"but", "although", "though", "while", "whereas", "and"})
 _REACH = 8
 """Words after a denial or hedge that are read for its scope."""
+_TAKEN_BACK = 4
+"""Words after a denial in which a word takes it back."""
 _SCOPE = 2
+_STOPS = frozenset(";:.!?。；：！？，")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,55 +25,66 @@ class Scope:
     forms: tuple[str, ...]
 
 
-def denials(tokens: Sequence[Token]) -> list[Scope]:
+def find_denials(tokens: Sequence[Token], language: Language) -> list[Scope]:
     """Return the scopes of denials. "Not only" and "not … until" deny nothing."""
-    found = []
+    scopes = []
     for index, token in enumerate(tokens):
         after = tokens[index + 1 : index + 1 + _REACH]
-        if not _denies(token) or any(each.form in _UNTIL for each in after[:4]) or any(each.form in _ONLY for each in after[:1]):
+        limited = any(word.form in language.limits for word in after[:1])
+        if (
+            not is_denial(token, language)
+            or limited
+            or any(word.form in language.takes_back for word in after[:_TAKEN_BACK])
+            # "Never Cry Wolf" is a name.
+            or (language.code == ENGLISH and token.capital and after and after[0].capital)
+        ):
             continue
-        # "Never Cry Wolf" is a name.
-        if token.capital and after and after[0].capital:
-            continue
-        found.append(Scope(index, _scope(after)))
-    return found
+        scopes.append(Scope(index, _scope_of(tokens, index, language)))
+    return scopes
 
 
-def hedges(tokens: Sequence[Token]) -> list[Scope]:
+def find_hedges(tokens: Sequence[Token], language: Language) -> list[Scope]:
     """Return the scopes of hedges."""
     return [
-        Scope(index, _scope(tokens[index + 1 : index + 1 + _REACH])) for index in range(len(tokens)) if _hedges(tokens, index)
+        Scope(index, _scope_of(tokens, index, language)) for index in range(len(tokens)) if _is_hedge(tokens, index, language)
     ]
 
 
-def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]]) -> bool:
+def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], language: Language) -> bool:
     """Return whether the claim denies a statement of the quotes, or affirms a statement that they deny."""
-    quotes = list(quotes)
-    claimed = denials(claim)
-    denied = [(scope, quote) for quote in quotes for scope in denials(quote)]
+    claimed = find_denials(claim, language)
+    denied = [(scope, quote) for quote in quotes for scope in find_denials(quote, language)]
     for scope in claimed:
         if not scope.forms and not denied:
             # A sentence that ends with "was not" has lost the denied words.
             return True
-        if scope.forms and not any(set(scope.forms) & set(other.forms) for other, _ in denied):
+        if scope.forms and not any(set(scope.forms) & set(quoted.forms) for quoted, _ in denied):
             return True
     scoped = {form for scope in claimed for form in scope.forms}
     forms = content_of(claim) - scoped
-    return any(scope.forms[:1] and scope.forms[0] not in scoped and _affirmed(scope, forms, quote) for scope, quote in denied)
+    if language.unspaced:
+        # A scope of characters has several words.
+        denied = [(scope, quote) for scope, quote in denied if scoped.isdisjoint(scope.forms)]
+    return any(scope.forms[:1] and scope.forms[0] not in scoped and _states_scope(scope, forms, quote) for scope, quote in denied)
 
 
-def hides_hedge(claim: Sequence[Token], quotes: Iterable[Sequence[Token]]) -> bool:
+def hides_hedge(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], language: Language) -> bool:
     """Return whether the claim states as a fact a statement that the quotes make with a hedge."""
-    hedged = {form for scope in hedges(claim) for form in scope.forms}
+    hedged = {form for scope in find_hedges(claim, language) for form in scope.forms}
     forms = content_of(claim)
-    for quote in quotes:
-        for scope in hedges(quote):
-            if not hedged & set(scope.forms) and _affirmed(scope, forms, quote):
-                return True
-    return False
+    return any(
+        not hedged & set(scope.forms) and _states_scope(scope, forms, quote)
+        for quote in quotes
+        for scope in find_hedges(quote, language)
+    )
 
 
-def _affirmed(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
+def is_denial(token: Token, language: Language) -> bool:
+    """Return whether a word denies the words after it."""
+    return token.form in language.negations or token.form in language.denying_verbs or token.form.endswith("n't")
+
+
+def _states_scope(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
     """Return whether ``forms`` state the words of the scope. If the quote repeats the first, both words must match."""
     if not scope.forms or scope.forms[0] not in forms:
         return False
@@ -101,31 +93,28 @@ def _affirmed(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bo
     return not repeated or set(scope.forms) <= forms
 
 
-def _scope(after: Sequence[Token]) -> tuple[str, ...]:
-    found: list[str] = []
-    for token in after:
-        if any(mark in token.gap for mark in ";:.!?") or ("," in token.gap and (found or token.form in _TURNS)):
+def _scope_of(tokens: Sequence[Token], index: int, language: Language) -> tuple[str, ...]:
+    """Return the first words after a denial or hedge in its clause; in German also those before one that ends the clause."""
+    forms: list[str] = []
+    for token in tokens[index + 1 : index + 1 + _REACH]:
+        comma = "," in token.gap or "，" in token.gap
+        if not _STOPS.isdisjoint(token.gap) or (comma and (forms or token.form in language.conjunctions)):
             break
-        if token.content and token.form not in NEGATIONS:
-            found.append(token.form)
-        if len(found) == _SCOPE:
+        if token.content and token.form not in language.negations:
+            forms.append(token.form)
+        if len(forms) == (_REACH if language.unspaced else _SCOPE):
             break
-    return tuple(found)
+    if forms or language.code == ENGLISH:
+        return tuple(forms)
+    before = [token.form for token in tokens[max(0, index - _REACH) : index] if token.content]
+    return tuple(reversed(before[-_SCOPE:]))
 
 
-def _denies(token: Token) -> bool:
-    form = token.form
-    return form in NEGATIONS or form.endswith("n't") or form in DENYING_VERBS
-
-
-def _hedges(tokens: Sequence[Token], index: int) -> bool:
-    token = tokens[index]
-    if token.form in HEDGES:
-        return True
-    if token.form in _ALMOST:
-        return any(each.raw.endswith("ed") or is_irregular(each.raw) for each in tokens[index + 1 : index + 2])
-    if token.form not in HEDGES_BEFORE_TO and token.form not in HEDGES_BEFORE_THAT:
-        return False
-    following = [each.form for each in tokens[index + 1 : index + 3]]
-    to = token.form in HEDGES_BEFORE_TO and following[:1] == ["to"]
-    return to or (token.form in HEDGES_BEFORE_THAT and following[:1] == ["that"])
+def _is_hedge(tokens: Sequence[Token], index: int, language: Language) -> bool:
+    form = tokens[index].form
+    following = [token.form for token in tokens[index + 1 : index + 2]]
+    return (
+        form in language.hedges
+        or (form in language.hedges_before_to and following == ["to"])
+        or (form in language.hedges_before_that and following == ["that"])
+    )

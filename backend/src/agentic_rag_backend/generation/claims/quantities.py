@@ -1,61 +1,43 @@
-"""Numbers of a claim, compared with the numbers of the quotes: their values, their units, and the things that they count."""
+"""Numbers of a claim, compared with the numbers of the quotes: their values, their units, and their rows and columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from agentic_rag_backend.generation.claims.tokens import Token, forms_of
+from agentic_rag_backend.generation.claims.tokens import Token, content_of, read_tokens
+from agentic_rag_backend.language.entries.base import Entry
+from agentic_rag_backend.language.lexicon import Language
 
-UNITS = forms_of(
-    "hundred thousand million billion trillion dozen percent km kilometres kilometers m metres meters cm centimetres mm miles "
-    "mi feet ft inches yards kg kilograms g grams tons tonnes pounds ounces litres liters gallons seconds minutes hours days "
-    "weeks months years decades centuries hectares acres watts kilowatts megawatts gigawatts mw kw gw volts degrees celsius "
-    "fahrenheit kelvin bytes kb mb gb tb euros dollars yen francs marks rupees"
-)
-"""Normalised units and scales."""
-_SAME = {
-    "kilometr": "km", "kilometer": "km", "metr": "m", "meter": "m", "mile": "mi", "foot": "ft", "feet": "ft", "kilogram": "kg",
-    "gram": "g", "megawatt": "mw", "kilowatt": "kw", "gigawatt": "gw", "centimetr": "cm",
-}  # fmt: skip
 _PERCENT = "percent"
 
 
-def changes_quantity(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], known: frozenset[str]) -> bool:
-    """Return whether a number of the claim is not in the quotes, has another unit there, or counts something else.
+def changes_quantity(
+    claim: Sequence[Token], quotes: Iterable[Sequence[Token]], exempt: frozenset[str], language: Language
+) -> bool:
+    """Return whether a number of the claim is not in the quotes, or has another unit there.
 
     Args:
-        known: numbers that need not be in the quotes, such as those of a title.
+        exempt: numbers that need not be in the quotes, such as those of a title.
     """
-    quotes = list(quotes)
-    stated: dict[str, set[str]] = {}
-    counted: dict[str, set[str]] = {}
-    labelled: dict[str, set[str]] = {}
+    quoted: dict[str, set[str]] = {}
     for quote in quotes:
         for index, token in enumerate(quote):
             if token.number:
-                stated.setdefault(token.form, set()).add(_unit(quote, index))
-                counted.setdefault(_counted(quote, index), set()).add(token.form)
-                labelled.setdefault(_label(quote, index), set()).add(token.form)
+                quoted.setdefault(token.form, set()).add(unit_of(quote, index, language))
     for index, token in enumerate(claim):
-        if not token.number:
-            continue
-        if token.form not in stated:
-            if token.form in known:
-                continue
-            return True
-        if _unit(claim, index) not in stated[token.form]:
-            return True
-        thing = _counted(claim, index)
-        if thing and thing in counted and token.form not in counted[thing]:
-            return True
-        label = _label(claim, index)
-        if label and label in labelled and token.form not in labelled[label]:
+        units = quoted.get(token.form)
+        if (
+            token.number
+            and (units is not None or token.form not in exempt)
+            and unit_of(claim, index, language) not in (units or ())
+        ):
             return True
     return False
 
 
-def _unit(tokens: Sequence[Token], index: int) -> str:
-    """Return the unit after a number, or an empty text."""
+def unit_of(tokens: Sequence[Token], index: int, language: Language) -> str:
+    """Return the unit after a number: "km", "percent", or the value of "million". Empty if there is none."""
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     if following is None:
         return ""
@@ -63,21 +45,27 @@ def _unit(tokens: Sequence[Token], index: int) -> str:
         return _PERCENT
     if following.form == "per" and tokens[index + 2 : index + 3] and tokens[index + 2].form == "cent":
         return _PERCENT
-    if following.gap.strip() not in ("", "-") or following.form not in UNITS:
-        return ""
-    return _SAME.get(following.form, following.form)
+    return language.units.get(following.form, "") if following.gap.strip() in ("", "-") else ""
 
 
-def _label(tokens: Sequence[Token], index: int) -> str:
-    """Return the name directly before a number: "ann" in "Ann 5" and "Ann: 5"."""
-    before, gap = tokens[index - 1] if index else None, tokens[index].gap.strip()
-    named = before is not None and before.content and not before.number and gap in ("", ":", "=", "–")
-    return before.form if named and before is not None and (before.capital or gap) else ""
+def misplaces_number(claim: Sequence[Token], rows: Sequence[Entry]) -> bool:
+    """Return whether a claim has a number of ``rows`` and names another column or another row than the number's own."""
+    forms = content_of(claim)
+    columns = {label: _forms_of(label) for row in rows for label in (*row.blank, *(value.label for value in row.values))}
+    claimed = {label for label, column_forms in columns.items() if column_forms and column_forms <= forms}
+    about = [row for row in rows if _forms_of(row.subject) and _forms_of(row.subject) <= forms]
+    labels = frozenset().union(*(columns[label] for label in claimed), *(_forms_of(row.subject) for row in about))
+    for token in claim:
+        if not token.number or token.form in labels:
+            continue
+        places = [(row, value.label) for row in rows for value in row.values if token.form in _forms_of(value.text)]
+        if places and claimed and not any(label in claimed for _, label in places):
+            return True
+        if places and about and not any(row in about for row, _ in places):
+            return True
+    return False
 
 
-def _counted(tokens: Sequence[Token], index: int) -> str:
-    """Return the word that a number counts: "eel" in "4,200 eels"."""
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
-    if following is None or following.gap != " " or following.capital or not following.content or following.number:
-        return ""
-    return following.form
+@lru_cache(maxsize=4096)
+def _forms_of(text: str) -> frozenset[str]:
+    return content_of(read_tokens(text))

@@ -72,7 +72,7 @@ def read_claims(text: str) -> list[Claim]:
     a word that carries meaning ("Yes.") is one claim with the next. The beginning of a marker at the end of the text is left out:
     the model stopped there.
     """
-    return [placed.claim for placed in _place_claims(text)]
+    return [item.claim for item in _place_claims(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +85,25 @@ class _PlacedClaim:
 
 def _place_claims(text: str) -> list[_PlacedClaim]:
     half = _HALF_MARKER.search(text)
-    plain, found, cuts = _without_markers(text[: half.start()].rstrip() if half is not None else text)
+    plain, marked, cuts = _without_markers(text[: half.start()].rstrip() if half is not None else text)
     claims: list[_PlacedClaim] = []
-    held: tuple[int, str, int | None] | None = None
+    pending: tuple[int, str, int | None] | None = None
     end_before = 0
     sentences = split_sentences(plain)
-    places = [at for at, _ in found]
+    places = [at for at, _ in marked]
     for index, sentence in enumerate(sentences):
         between = plain[end_before : sentence.start]
         separator = between if "\n" in between or (not claims and between.strip()) else " "
-        start, separator, begin = held or (sentence.start, separator, _find_begin(plain, end_before, sentence.start))
+        start, separator, begin = pending or (sentence.start, separator, _find_begin(plain, end_before, sentence.start))
         end_before = sentence.end
         last = index + 1 == len(sentences)
         if not last and not content_forms(sentence.text):
-            held = (start, separator, begin)
+            pending = (start, separator, begin)
             continue
-        held = None
+        pending = None
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
-        own = found[bisect_right(places, start) : bisect_left(places, until)]
-        markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
+        spanned = marked[bisect_right(places, start) : bisect_left(places, until)]
+        markers = tuple(dict.fromkeys(number for _, numbers in spanned for number in numbers))
         claim = Claim(_without_lead(_EMPTY_BOLD.sub("", plain[start : sentence.end])), markers[:MAX_MARKERS], separator)
         claims.append(_PlacedClaim(claim, None if begin is None else _restore_position(cuts, begin)))
     return claims
@@ -135,6 +135,8 @@ class ClaimReader:
         self._given = 0
         """Number of claims of the rest that were given."""
         self._may_have_ended = False
+        self._wait_until = 0
+        """Length of the rest before which it is not read again: a long text without a claim is not read after every word."""
 
     @property
     def text(self) -> str:
@@ -145,7 +147,7 @@ class ClaimReader:
         """Return the claims that ``piece`` completed: claims with another sentence after them."""
         self._rest += piece
         self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
-        if not self._may_have_ended or not any(character.isspace() for character in piece):
+        if len(self._rest) < self._wait_until or not self._may_have_ended or not any(map(str.isspace, piece)):
             return []
         if _ENVELOPE.search(self._rest):
             return []
@@ -160,17 +162,19 @@ class ClaimReader:
         # An ending that a whole word follows has been judged.
         waits = not claims or has_end_mark(claims[-1].claim.text)
         self._may_have_ended = waits or _MAY_END.search(self._rest, len(complete.rstrip())) is not None
+        long = len(self._rest) > MAX_SENTENCE_CHARACTERS and not fresh
+        self._wait_until = len(self._rest) * 9 // 8 if long else 0
         if fresh:
             self._given += len(fresh)
             # A piece of a sentence that is too long depends on where the sentence begins.
             if fresh[-1].begin is not None and len(fresh[-1].claim.text) < MAX_SENTENCE_CHARACTERS // 2:
                 self._read.append(self._rest[: fresh[-1].begin])
                 self._rest, self._given = self._rest[fresh[-1].begin :], 1
-        return [placed.claim for placed in fresh]
+        return [item.claim for item in fresh]
 
     def finish(self, *, cut: bool = False) -> list[Claim]:
         """Return the remaining claims; the text has ended. A text that was cut off has no last claim without its full stop."""
-        before, answer = _unwrapped(self._rest)
+        before, answer = _unwrap_answer(self._rest)
         claims = read_claims(before)[self._given :]
         if answer is not None:
             # "Here is the JSON:" announces the object.
@@ -180,11 +184,11 @@ class ClaimReader:
 
 
 def _without_lead(sentence: str) -> str:
-    rest = _LEAD.sub("", sentence)
-    return rest if rest == sentence else rest[:1].upper() + rest[1:]
+    stripped = _LEAD.sub("", sentence)
+    return stripped if stripped == sentence else stripped[:1].upper() + stripped[1:]
 
 
-def _unwrapped(text: str) -> tuple[str, str | None]:
+def _unwrap_answer(text: str) -> tuple[str, str | None]:
     """Return the text before the first JSON object that has an ``answer``, and the answer. What follows the object is left out.
 
     An object that is the whole text may have its only text under another name. Without such an object, all is text.
@@ -217,11 +221,11 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]],
     The last value has the position after each cut: in the text without markers, and in ``text``.
     """
     pieces: list[str] = []
-    found: list[tuple[int, tuple[int, ...]]] = []
+    marked: list[tuple[int, tuple[int, ...]]] = []
     cuts = [(0, 0)]
     end = length = stripped = 0
 
-    def add(piece: str) -> None:
+    def add_piece(piece: str) -> None:
         nonlocal length, stripped
         pieces.append(piece)
         if solid := len(piece.rstrip()):
@@ -231,21 +235,21 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]],
     for match in _MARKER.finditer(text):
         if match[4] and _NUMBERED.search(text, max(0, match.start() - _LONGEST_NUMBERED), match.start()):
             continue
-        add(text[end : match.start()])
+        add_piece(text[end : match.start()])
         end = match.end()
         if text[end : end + 1].isalnum():
             # Without its marker "The [1]tide" would be one word, unlike the streamed text.
-            add(" ")
+            add_piece(" ")
         cuts.append((length, end))
         if (numbers := next(filter(None, match.groups()), None)) is not None:
-            found.append((stripped, _numbers(numbers)))
+            marked.append((stripped, _read_numbers(numbers)))
     pieces.append(text[end:])
-    return "".join(pieces), found, cuts
+    return "".join(pieces), marked, cuts
 
 
-def _numbers(written: str) -> tuple[int, ...]:
+def _read_numbers(listing: str) -> tuple[int, ...]:
     numbers: list[int] = []
-    for match in _RANGE.finditer(written):
+    for match in _RANGE.finditer(listing):
         if match[3]:
             numbers.append(int(match[3]))
         else:

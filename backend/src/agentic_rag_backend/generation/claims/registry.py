@@ -8,13 +8,12 @@ from typing import Literal
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, VerifierFactory
-from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.entailment import EntailmentVerifier
 from agentic_rag_backend.generation.claims.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -29,7 +28,6 @@ class VerifierParts:
     models; None: their own limits.
     """
 
-    encoder: TextEncoder
     calls: StructuredCalls
     left_s: float | None = None
     similarity: RelativeSimilarity | None = None
@@ -42,23 +40,23 @@ def lexical(parts: VerifierParts, passages: Sequence[Passage], question: str) ->
 
 
 def embedding(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
-    """Words decide. Embeddings accept paraphrases, and claims in another language than their passage."""
-    return EmbeddingVerifier(LexicalVerifier(passages, question), parts.encoder, parts.similarity)
+    """Words decide. Embeddings accept claims in another language than their passage."""
+    return EmbeddingVerifier(LexicalVerifier(passages, question), parts.similarity)
 
 
 def auto(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """As `embedding`. Then a language model, if there is one, decides about the claims that are left undecided."""
-    return _judged(parts, passages, question, supported_too=False)
+    return _judged_by_model(parts, passages, question, supported_too=False)
 
 
 def model(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """As `auto`. The language model can reject supported claims, too."""
-    return _judged(parts, passages, question, supported_too=True)
+    return _judged_by_model(parts, passages, question, supported_too=True)
 
 
-def _judged(parts: VerifierParts, passages: Sequence[Passage], question: str, *, supported_too: bool) -> ClaimVerifier:
+def _judged_by_model(parts: VerifierParts, passages: Sequence[Passage], question: str, *, supported_too: bool) -> ClaimVerifier:
     words = LexicalVerifier(passages, question)
-    before = EmbeddingVerifier(words, parts.encoder, parts.similarity)
+    before = EmbeddingVerifier(words, parts.similarity)
     if not parts.calls.possible:
         return before
     return ModelVerifier(before, words, parts.calls, parts.left_s, supported_too=supported_too)
@@ -73,7 +71,7 @@ def nli(parts: VerifierParts, passages: Sequence[Passage], question: str) -> Cla
     if parts.reader is None:
         raise ConfigurationError("the verifier nli needs a reader")
     words = LexicalVerifier(passages, question)
-    before = EmbeddingVerifier(words, parts.encoder, parts.similarity)
+    before = EmbeddingVerifier(words, parts.similarity)
     return EntailmentVerifier(before, words, parts.reader, parts.left_s)
 
 

@@ -7,7 +7,7 @@ from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
 
-def is_stated(statement: str, source: str, title: str) -> bool:
+def says_statement(statement: str, source: str, title: str) -> bool:
     """Return whether the text ``source``, from a document or section called ``title``, says what ``statement`` says."""
     passage = Passage(marker=1, chunk_id="", document_id="", title=title, text=source, start_char=0, score=1.0)
     return LexicalVerifier([passage]).check(Claim(statement, (1,))).holds

@@ -1,45 +1,39 @@
-"""Words of a sentence with the properties that claim checks compare."""
+"""Words of a sentence with the properties that claim checks compare, in any language."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.generation.claims.lexicon import common_form
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.lexicon import Language, language_of_code, plain_form
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.words import STOP_WORDS, Word, comparable, words
-
-_NUMBER_WORDS = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
-    "twelve": 12, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-}  # fmt: skip
-NUMERALS = {comparable(word): str(number) for word, number in _NUMBER_WORDS.items()}
-"""Normalised number words and their digits. "One" is left out: it is also a pronoun."""
-
-
-def forms_of(text: str) -> frozenset[str]:
-    """Return the normalised forms of words separated by spaces."""
-    return frozenset(common_form(comparable(word)) for word in text.split())
-
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN
+from agentic_rag_backend.language.words import words
 
 MAY = "mai"
 """The form of the month: "may" is a verb."""
-DATE_WORDS = forms_of(
-    "January February March April June July August September October November December Monday Tuesday Wednesday Thursday "
-    "Friday Saturday Sunday spring summer autumn winter"
-) | {MAY}
-"""Normalised names of months, days and seasons."""
 BRACKETED_NUMBER = re.compile(r"\[\s*(\d[\d\s,;–-]*)\]")
 _PARENTHESISED_NUMBER = re.compile(r"\(\s*(\d[\d\s,;–-]*)\)")
 _TRAILING_ZEROS = re.compile(r"(?<=\d)\.0+\Z")
+_PIECE = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,]\d+)?|[^\W\d_]+(?:-[^\W\d_]+)*")
+_GROUPS = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+")
+_BREAKS = frozenset(",;:()–—.!?，。；：！？、（）")
+_NUMERALS = re.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]+")
+_DIGITS = {"〇": 0, "零": 0, "一": 1, "二": 2, "两": 2, "兩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
+_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_LONGEST_WORD = 4
+"""Characters of the longest word of a lexicon in a script without spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word: ``form`` is normalised, number words are digits. ``gap`` is the text between the word before and this one.
+    """A word, or a character of a script without spaces.
 
-    ``capital`` marks an upper-case first letter, ``first`` the first word of a sentence.
+    ``form`` is normalised: number words are digits, and months and weekdays are marks ("month:10"), except in English. ``gap`` is
+    the text before this word, back to the word before. ``capital`` marks an upper-case first letter of a word that may be a name,
+    ``first`` the first word of a sentence, and ``content`` a word that carries meaning by itself.
     """
 
     start: int
@@ -49,42 +43,118 @@ class Token:
     gap: str
     capital: bool
     first: bool
-
-    @property
-    def content(self) -> bool:
-        """Whether the word carries meaning by itself."""
-        return self.form not in STOP_WORDS
+    content: bool
 
     @property
     def number(self) -> bool:
-        """Whether it begins with a digit, or is a number word."""
-        return self.form[:1].isdigit()
+        """Whether it begins with a digit, or is a number word or a mark."""
+        return self.form[:1].isdigit() or ":" in self.form
 
     @property
     def breaks(self) -> bool:
         """Whether punctuation separates it from the word before."""
-        return any(mark in self.gap for mark in ",;:()–—.!?")
+        return not _BREAKS.isdisjoint(self.gap)
+
+    @property
+    def character(self) -> bool:
+        """Whether it carries meaning in a script without spaces."""
+        return self.content and not self.number and UNSPACED_RUN.match(self.form) is not None
 
 
-def read_tokens(text: str) -> tuple[Token, ...]:
-    """Return the words of ``text``, without bracketed references such as "[3]"."""
-    spans = [match.span() for match in BRACKETED_NUMBER.finditer(text)]
+def read_tokens(text: str, language: Language | None = None) -> tuple[Token, ...]:
+    """Return the words of ``text``, in English by default, without bracketed references such as "[3]"."""
+    language = language or language_of_code(ENGLISH)
+    references = [match.span() for match in BRACKETED_NUMBER.finditer(text)]
     starts = [sentence.start for sentence in split_sentences(text)]
-    found: list[Token] = []
-    end = place = span = 0
+    tokens: list[Token] = []
+    end = sentence = reference = 0
     first = False
-    for word in words(text):
-        while span < len(spans) and spans[span][1] <= word.start:
-            span += 1
-        if span < len(spans) and spans[span][0] <= word.start:
+    for word_start, word_end, form in _read_words(text, language):
+        while reference < len(references) and references[reference][1] <= word_start:
+            reference += 1
+        if reference < len(references) and references[reference][0] <= word_start:
             continue
-        while place < len(starts) and starts[place] <= word.start:
-            place, first = place + 1, True
-        raw = text[word.start : word.end]
-        form = _form(word, raw, first=first)
-        found.append(Token(word.start, word.end, raw, form, text[end : word.start], raw[0].isupper(), first))
-        first, end = False, word.end
-    return tuple(found)
+        while sentence < len(starts) and starts[sentence] <= word_start:
+            sentence, first = sentence + 1, True
+        raw = text[word_start:word_end]
+        capital = raw[0].isupper()
+        if language.code == ENGLISH:
+            form = _english_form(form, raw, language, name=capital and not first)
+        content = (form if language.code == ENGLISH else raw.lower()) not in language.stop_words
+        tokens.append(Token(word_start, word_end, raw, form, text[end:word_start], capital, first, content))
+        first, end = False, word_end
+    return tuple(_mark_names(tokens, language)) if language.capital_nouns else tuple(tokens)
+
+
+def _read_words(text: str, language: Language) -> Iterator[tuple[int, int, str]]:
+    """Yield the place and form of each word. Characters of scripts without spaces are words, as are words of the lexicon."""
+    if language.code == ENGLISH:
+        yield from ((word.start, word.end, word.form) for word in words(text))
+        return
+    for match in _PIECE.finditer(text):
+        if UNSPACED_RUN.match(match[0]):
+            yield from _split_run(match.start(), match[0], language)
+        else:
+            yield match.start(), match.end(), _form_of(match[0], text[match.end() : match.end() + 1], language)
+
+
+def _english_form(form: str, raw: str, language: Language, *, name: bool) -> str:
+    if raw == "May" and name:
+        return MAY
+    # Names keep their form: "Ford" is not the past of a verb, nor is "Rose".
+    form = form if name else language.common_forms.get(form, form)
+    return language.numbers.get(form) or _TRAILING_ZEROS.sub("", form)
+
+
+def _form_of(word: str, following: str, language: Language) -> str:
+    """Return the form of a word or number: "4.200" is 4200, "1,2" is 1.2, "10月" a month, "Oktober" is "month:10"."""
+    if not word[0].isdigit():
+        plain = plain_form(word)
+        return language.marks.get(plain) or language.numbers.get(plain) or language.form_of(word)
+    number = re.sub(r"\D", "", word) if _GROUPS.fullmatch(word) else word.replace(",", ".")
+    return f"month:{number}" if following == "月" and len(number) < 3 else _TRAILING_ZEROS.sub("", number)
+
+
+def _split_run(start: int, run: str, language: Language) -> Iterator[tuple[int, int, str]]:
+    lexicon = language.negations | language.hedges | language.limits | language.marks.keys()
+    at = checked = 0  # the numerals before ``checked`` are no number
+    while at < len(run):
+        numerals = _NUMERALS.match(run, at) if at >= checked else None
+        value = _value_of(numerals[0], run[at - 1 : at]) if numerals else None
+        checked = numerals.end() if numerals else checked
+        size = next((size for size in range(_LONGEST_WORD, 1, -1) if run[at : at + size] in lexicon), 1)
+        size = len(numerals[0]) if numerals and value is not None else size
+        word = run[at : at + size]
+        yield start + at, start + at + size, language.marks.get(word, word) if value is None else str(value)
+        at += size
+
+
+def _value_of(numerals: str, before: str) -> int | None:
+    """Return the value of Chinese numerals: "二十五" is 25, "二〇二三" 2023. None: "一" alone or "千万" is part of a word."""
+    if not any(numeral in _DIGITS for numeral in numerals) or (numerals == "一" and before != "第"):
+        return None
+    if all(numeral in _DIGITS for numeral in numerals):
+        return int("".join(str(_DIGITS[numeral]) for numeral in numerals[:18]))
+    total = part = digit = 0
+    for numeral in numerals:
+        power = _POWERS.get(numeral, 0)
+        if not power:
+            digit = _DIGITS[numeral]
+        elif power < 10**4:
+            part, digit = part + (digit or 1) * power, 0
+        else:
+            total, part, digit = total + (part + digit or 1) * power, 0, 0
+    return total + part + digit
+
+
+def _mark_names(tokens: Sequence[Token], language: Language) -> Iterator[Token]:
+    """Yield the tokens of a language whose nouns have capitals. A name has no article, number or adjective before it."""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1] if index and not token.first and not token.breaks else None
+        is_name = token.first or (before is not None and before.capital and before.content and before.form not in language.scales)
+        if before is not None and not is_name:
+            is_name = not (before.number or before.content or before.form in language.articles | language.pronouns)
+        yield token if is_name or not token.capital else replace(token, capital=False)
 
 
 def references_in(texts: Iterable[str]) -> frozenset[str]:
@@ -101,7 +171,7 @@ def without_references(text: str, references: Collection[str]) -> str:
 
 def outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
     """Return the words that are in no parentheses, as if the parentheses were not there."""
-    kept: list[Token] = []
+    outside: list[Token] = []
     depth = 0
     passed = False
     for token in tokens:
@@ -110,21 +180,9 @@ def outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
             passed = True
             continue
         gap = re.sub(r"[()]", "", token.gap) if passed else token.gap
-        kept.append(replace(token, gap=gap) if gap != token.gap else token)
+        outside.append(replace(token, gap=gap) if gap != token.gap else token)
         passed = False
-    return kept
-
-
-def comparable_number(form: str) -> str:
-    """Return the digits of a number word, a number without trailing zeros, and any other form as it is."""
-    return NUMERALS.get(form) or _TRAILING_ZEROS.sub("", form)
-
-
-def _form(word: Word, raw: str, *, first: bool) -> str:
-    if raw == "May" and not first:
-        return MAY
-    # Names keep their form: "Ford" is not the past of a verb, nor is "Rose".
-    return comparable_number(word.form) if raw[0].isupper() and not first else comparable_number(common_form(word.form))
+    return outside
 
 
 def content_of(tokens: Iterable[Token]) -> frozenset[str]:
@@ -132,10 +190,10 @@ def content_of(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(token.form for token in tokens if token.content)
 
 
-def names_in(tokens: Iterable[Token], known: Collection[str] = ()) -> frozenset[str]:
-    """Return the forms of capitalised words. The first word of a sentence counts only if it is among ``known``."""
+def names_in(tokens: Iterable[Token], first_words: Collection[str] = ()) -> frozenset[str]:
+    """Return the forms of capitalised words. The first word of a sentence counts only if it is among ``first_words``."""
     return frozenset(
-        token.form for token in tokens if token.capital and token.content and (not token.first or token.form in known)
+        token.form for token in tokens if token.capital and token.content and (not token.first or token.form in first_words)
     )
 
 
@@ -149,43 +207,7 @@ class Mention:
     number: bool
 
 
-def lists_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> list[list[int]]:
-    """Return the indices of ``mentions`` in groups: the members of one list ("A, B and C") together, others alone.
-
-    A comma alone makes no list ("Oslo, Norway"), nor does ", and" between two names, which may begin a clause.
-    """
-    groups: list[list[int]] = []
-    joins: list[list[str]] = []
-    for index, mention in enumerate(mentions):
-        join = _join(tokens, mentions[index - 1], mention) if index else ""
-        if join and (not joins[-1] or joins[-1][-1] == ","):
-            groups[-1].append(index)
-            joins[-1].append(join)
-        else:
-            groups.append([index])
-            joins.append([])
-    found: list[list[int]] = []
-    for group, joined in zip(groups, joins, strict=True):
-        is_list = joined and joined[-1] != "," and (len(joined) > 1 or joined[-1] == "and")
-        found += [group] if is_list else [[index] for index in group]
-    return found
-
-
-def _join(tokens: Sequence[Token], before: Mention, mention: Mention) -> str:
-    """Return the words between two mentions of the same kind, if they may join members of a list: a comma, "and", or both."""
-    between = tokens[before.last + 1 : mention.first]
-    first = tokens[before.last + 1]
-    if before.number != mention.number or any(mark in token.gap for token in (first, tokens[mention.first]) for mark in ";:()."):
-        return ""
-    comma = "," if "," in first.gap else ""
-    if not between:
-        return "and" if "&" in first.gap else comma
-    if between[0].form not in ("and", "or") or any(token.form not in ("the", "both") for token in between[1:]):
-        return ""
-    return f"{comma}and"
-
-
-_LINKS = forms_of("of de von van der da del la le di du al bin")
+_LINKS = language_of_code(ENGLISH).links
 
 
 def mentions_in(tokens: Sequence[Token], names: Collection[str], *, linked: bool = True) -> list[Mention]:
@@ -193,24 +215,24 @@ def mentions_in(tokens: Sequence[Token], names: Collection[str], *, linked: bool
 
     "Oslo and Bergen" are two. "University of Oslo" is one mention if ``linked``, otherwise two.
     """
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
         if token.number:
-            found.append(Mention(index, index, frozenset({token.form}), number=True))
-        elif _names(token, names) or _begins_name(tokens, index, names):
+            mentions.append(Mention(index, index, frozenset({token.form}), number=True))
+        elif _may_name(token, names) or _begins_name(tokens, index, names):
             last = index
             while (following := _next_of_name(tokens, last, names, linked=linked)) is not None:
                 last = following
-            forms = frozenset(each.form for each in tokens[index : last + 1] if each.content)
-            found.append(Mention(index, last, forms, number=False))
+            forms = frozenset(part.form for part in tokens[index : last + 1] if part.content)
+            mentions.append(Mention(index, last, forms, number=False))
             index = last
         index += 1
-    return found
+    return mentions
 
 
-def _names(token: Token, names: Collection[str]) -> bool:
+def _may_name(token: Token, names: Collection[str]) -> bool:
     return token.capital and token.content and (not token.first or token.form in names)
 
 
@@ -222,7 +244,7 @@ def _begins_name(tokens: Sequence[Token], index: int, names: Collection[str]) ->
         token.first
         and token.capital
         and token.content
-        and any(each.gap == " " and _names(each, names) and not each.first for each in following)
+        and any(word.gap == " " and _may_name(word, names) and not word.first for word in following)
     )
 
 
@@ -234,7 +256,7 @@ def _next_of_name(tokens: Sequence[Token], last: int, names: Collection[str], *,
         at = last + step
         if at >= len(tokens) or tokens[at].first or tokens[at].gap.strip() not in ("", ".", "-"):
             return None
-        if _names(tokens[at], names):
+        if _may_name(tokens[at], names):
             return at
         if tokens[at].form not in _LINKS:
             return None

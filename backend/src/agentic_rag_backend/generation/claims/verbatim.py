@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agentic_rag_backend.generation.claims.base import SupportingSpan
-from agentic_rag_backend.generation.claims.lexicon import is_irregular
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import BRACKETED_NUMBER
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 MAX_ITEM_WORDS = 8
@@ -33,12 +34,9 @@ _VERBAL = re.compile(
 )
 """Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
 _WORD = re.compile(r"[a-z]+")
-_LIMITS_BEFORE = frozenset({"only", "not", "never", "no", "almost", "nearly"})
-_LIMITS_OF_NUMBERS = frozenset(
-    {"than", "between", "about", "around", "under", "over", "below", "above", "least", "most", "to", "-", "−"}
-)
+_LIMITS = frozenset({"only", "not", "never", "no", "almost", "nearly", "unless", "except"})
+_LIMITS_OF_NUMBERS = frozenset({"than", "between", "about", "around", "under", "over", "below", "above", "least", "most", "to"})
 """Words before a number that make it another one: "fewer than 12"."""
-_LIMITS_AFTER = frozenset({"only", "unless", "except"})
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
 _OPERATORS = re.compile(r"[-+*/%^&|!<>=]+")
@@ -59,14 +57,15 @@ class Copy:
     """A claim, or an item of it, as it stands in a passage.
 
     ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
-    ``qualified``: a word next to it in its sentence limits it, such as "fewer than" before a number.
-    ``owned``: it follows "of", so that a clause has lost its subject: "Holt sold it" in "The brother of Holt sold it".
+    ``qualified``: it is a part of a formula, or a number without its sign. ``limited``: words next to it change its meaning if it
+    is a clause: "fewer than" before "12 people died", "the brother of" before "Holt sold it". As an item, "12" is an answer.
     """
 
     support: SupportingSpan
+    language: Language
     whole: bool
     qualified: bool = False
-    owned: bool = False
+    limited: bool = False
 
 
 class VerbatimPassage:
@@ -78,36 +77,36 @@ class VerbatimPassage:
     def find(self, pieces: Sequence[str], operators: Sequence[str]) -> Copy | None:
         """Return the first copy of ``pieces``, preferably a whole one. A formula needs its ``operators``, too."""
         run, places = self._run
-        return self._found(run, places, pieces, operators)
+        return self._find_run(run, places, pieces, operators)
 
     def find_item(self, pieces: Sequence[str]) -> Copy | None:
         """Return the first copy of ``pieces``; the endings of words make no difference."""
         run, places = self._forms
-        return self._found(run, places, [comparable(piece) for piece in pieces])
+        return self._find_run(run, places, [comparable(piece) for piece in pieces])
 
-    def _found(self, run: str, places: Sequence[int], pieces: Sequence[str], operators: Sequence[str] = ()) -> Copy | None:
-        wanted = _joined(pieces)
-        found: tuple[int, int] | None = None
+    def _find_run(self, run: str, places: Sequence[int], pieces: Sequence[str], operators: Sequence[str] = ()) -> Copy | None:
+        sequence = _join_pieces(pieces)
+        match: tuple[int, int] | None = None
         changed: tuple[int, int] | None = None
-        at = run.find(wanted)
+        at = run.find(sequence)
         while at >= 0:
             first = bisect_left(places, at)
             last = first + len(pieces) - 1
-            if operators and operators != self._operators(first, last):
+            if operators and operators != self._operators_between(first, last):
                 changed = changed or (first, last)
             elif first in self._firsts and last in self._lasts:
-                return self._copy(first, last, whole=True)
+                return self._make_copy(first, last, whole=True)
             else:
-                found = found or (first, last)
-            at = run.find(wanted, at + 1)
-        if found is None and changed is not None:
-            return replace(self._copy(*changed, whole=False), qualified=True)
-        return None if found is None else self._copy(*found, whole=False)
+                match = match or (first, last)
+            at = run.find(sequence, at + 1)
+        if match is None and changed is not None:
+            return replace(self._make_copy(*changed, whole=False), qualified=True)
+        return None if match is None else self._make_copy(*match, whole=False)
 
-    def _operators(self, first: int, last: int) -> list[str]:
+    def _operators_between(self, first: int, last: int) -> list[str]:
         return _OPERATORS.findall(self._indexed.passage.text, self._pieces[first].start, self._pieces[last].end)
 
-    def _copy(self, first: int, last: int, *, whole: bool) -> Copy:
+    def _make_copy(self, first: int, last: int, *, whole: bool) -> Copy:
         start, end = self._pieces[first].start, self._pieces[last].end
         inside = [sentence for sentence in self._indexed.sentences if sentence.start < end and start < sentence.end]
         if inside:
@@ -116,10 +115,12 @@ class VerbatimPassage:
         forms = frozenset(token.form for token in self._indexed.within(start, end))
         before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
         after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
-        limited = before in _LIMITS_BEFORE or (before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit())
+        limited = before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit()
+        limited = not whole and (limited or not _LIMITS.isdisjoint((before, after)))
         formula = any(piece.text == "=" for piece in self._pieces[first : last + 1]) and self._is_part(first, last)
-        qualified = not whole and (limited or formula or after in _LIMITS_AFTER)
-        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole, qualified, before == "of")
+        support = SupportingSpan(self._indexed.passage, start, end, 1.0, forms)
+        qualified = not whole and (formula or (before in ("-", "−") and self._pieces[first].text[0].isdigit()))
+        return Copy(support, self._indexed.language, whole, qualified, limited or (before == "of" and not whole))
 
     def _is_part(self, first: int, last: int) -> bool:
         """Return whether a formula goes on after the last piece, or began before the first."""
@@ -132,12 +133,12 @@ class VerbatimPassage:
         text = self._indexed.passage.text
         references = [match.span() for match in BRACKETED_NUMBER.finditer(text)]
         starts = [start for start, _ in references]
-        found = []
+        pieces = []
         for match in _PIECE.finditer(text):
             before = bisect_right(starts, match.start()) - 1
             if before < 0 or references[before][1] <= match.start():
-                found.append(_Piece(match.start(), match.end(), _normalised(match[0])))
-        return found
+                pieces.append(_Piece(match.start(), match.end(), _normalise_piece(match[0])))
+        return pieces
 
     @cached_property
     def _run(self) -> tuple[str, list[int]]:
@@ -174,7 +175,7 @@ class VerbatimPassages:
     """The passages of one answer."""
 
     def __init__(self, passages: Sequence[IndexedPassage]) -> None:
-        self._passages = {held.passage.marker: VerbatimPassage(held) for held in passages}
+        self._passages = {passage.passage.marker: VerbatimPassage(passage) for passage in passages}
 
     def find(self, text: str, markers: Sequence[int]) -> Copy | None:
         """Return a copy of ``text``: a whole one in any passage, otherwise one in a passage of ``markers``, otherwise any."""
@@ -183,7 +184,7 @@ class VerbatimPassages:
             return None
         operators = _OPERATORS.findall(text.strip("*_`- ")) if "=" in pieces else []
         part: Copy | None = None
-        for passage in self._ordered(markers):
+        for passage in self._in_order(markers):
             copy = passage.find(pieces, operators)
             if copy is not None and copy.whole:
                 return copy
@@ -194,10 +195,10 @@ class VerbatimPassages:
         pieces = _pieces_of(text)
         if not _says_something(pieces):
             return None
-        copies = (passage.find_item(pieces) for passage in self._ordered(markers))
+        copies = (passage.find_item(pieces) for passage in self._in_order(markers))
         return next((copy for copy in copies if copy is not None), None)
 
-    def items(self, text: str, markers: Sequence[int]) -> list[tuple[str, Copy]] | None:
+    def list_items(self, text: str, markers: Sequence[int]) -> list[tuple[str, Copy]] | None:
         """Return the items of a list with their copies. None if ``text`` is no list of items that all stand in the passages."""
         if has_verb(text):
             return None
@@ -208,29 +209,30 @@ class VerbatimPassages:
         # "Norway, 12; Sweden, 9" states which number belongs to which name.
         if len({any(piece[0].isdigit() for piece in _pieces_of(part)) for part in parts}) > 1:
             return None
-        found: list[tuple[str, Copy]] = []
+        items: list[tuple[str, Copy]] = []
         for part in parts:
             copy = self._find_item(part, markers)
             if copy is None:
                 return None
-            found.append((part, copy))
-        return found
+            items.append((part, copy))
+        return items
 
-    def _ordered(self, markers: Sequence[int]) -> list[VerbatimPassage]:
+    def _in_order(self, markers: Sequence[int]) -> list[VerbatimPassage]:
         cited = [self._passages[marker] for marker in markers if marker in self._passages]
         return [*cited, *(passage for passage in self._passages.values() if passage not in cited)]
 
 
 def has_verb(text: str) -> bool:
     """Return whether a text may be a clause: it has a form that only verbs have."""
-    return bool(_VERBAL.search(text)) or any(is_irregular(match[0]) for match in _WORD.finditer(text))
+    irregular = language_of_code(ENGLISH).irregular_forms
+    return bool(_VERBAL.search(text)) or any(comparable(match[0]) in irregular for match in _WORD.finditer(text))
 
 
 def _pieces_of(text: str) -> list[str]:
-    return [_normalised(match[0]) for match in _PIECE.finditer(BRACKETED_NUMBER.sub(" ", text))]
+    return [_normalise_piece(match[0]) for match in _PIECE.finditer(BRACKETED_NUMBER.sub(" ", text))]
 
 
-def _normalised(piece: str) -> str:
+def _normalise_piece(piece: str) -> str:
     if not piece[0].isdigit():
         return piece.casefold()
     return _ZEROS.sub("", piece.replace(",", "") if _THOUSANDS.match(piece) else piece.casefold())
@@ -246,9 +248,9 @@ def _run_of(pieces: Sequence[str]) -> tuple[str, list[int]]:
     for piece in pieces:
         places.append(length)
         length += len(piece) + 1
-    return _joined(pieces), places
+    return _join_pieces(pieces), places
 
 
-def _joined(pieces: Sequence[str]) -> str:
+def _join_pieces(pieces: Sequence[str]) -> str:
     """Return pieces as one text in which a search finds whole pieces only."""
     return "\n" + "".join(f"{piece}\n" for piece in pieces)

@@ -35,29 +35,29 @@ _MARKER = re.compile(r"\[\d+\]")
 _CALENDAR = frozenset((*calendar.day_name, *calendar.month_name))
 
 
-def self_contained(question: str, history: Sequence[Message]) -> str | None:
+def complete_question(question: str, history: Sequence[Message]) -> str | None:
     """Return a question with the names that it leans on, in parentheses; None if it leans on nothing.
 
     Args:
         history: earlier turns, oldest first.
     """
     turns = [_MARKER.sub("", turn.content[:MAX_TURN_CHARACTERS]) for turn in history[-MAX_TURNS:] if turn.role != "system"]
-    if not turns or len(question) > MAX_CHARACTERS or not leans(question, turns):
+    if not turns or len(question) > MAX_CHARACTERS or not leans_on_turns(question, turns):
         return None
     if _is_elliptical(question):
         last = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
         return f"{question.strip()} ({last.strip()})" if 0 < len(last) <= MAX_CHARACTERS else None
-    known = content_forms(question)
+    question_forms = content_forms(question)
     # The last question and its answer name what a follow-up is about; earlier turns only if these name nothing.
     for number in range(len(turns), 0, -2):
         names = dict.fromkeys(name for turn in turns[max(0, number - 2) : number] for name in names_in(turn))
-        chosen = [name for name in names if not content_forms(name) <= known][:MAX_NAMES]
+        chosen = [name for name in names if not content_forms(name) <= question_forms][:MAX_NAMES]
         if chosen:
             return f"{question.strip()} ({', '.join(chosen)})"
     return None
 
 
-def leans(question: str, turns: Sequence[str]) -> bool:
+def leans_on_turns(question: str, turns: Sequence[str]) -> bool:
     """Return whether a question refers to earlier turns.
 
     It does by a personal pronoun before its first name and, if it has no name, by any pronoun, by its brevity, by its opening, or

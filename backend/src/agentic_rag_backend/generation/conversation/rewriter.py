@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, self_contained
+from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, complete_question
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.language.words import all_forms, content_forms, names_and_numbers
 from agentic_rag_backend.models.llm.base import Message
@@ -57,7 +57,7 @@ class Rewriter:
         """Return the question in self-contained form. At most one model call; none if the question leans on nothing."""
         if not history:
             return SelfContained(question)
-        completed = self_contained(question, history)
+        completed = complete_question(question, history)
         if completed is None:
             return SelfContained(question)
         by_rules = SelfContained(completed, "rules")
@@ -65,20 +65,20 @@ class Rewriter:
             return by_rules
         values = {"turns": fenced_turns(history, MAX_TURN_TOKENS), "question": fence("question", question)}
         reply = await self._calls.ask(built_in("follow_up"), values, _SCHEMA, max_tokens=REPLY_TOKENS)
-        written = line_in(reply.parsed or {}, "question", most=MAX_CHARACTERS)
-        failure = reply.failure or _fault(written, question, history)
+        rewriting = line_in(reply.parsed or {}, "question", most=MAX_CHARACTERS)
+        failure = reply.failure or _find_fault(rewriting, question, history)
         if failure is None:
-            return SelfContained(written, "model", reply.usage)
+            return SelfContained(rewriting, "model", reply.usage)
         _log.info("follow_up_by_rules", reason=failure)
         reason = f"the model did not make the question self-contained: {failure}"
         return SelfContained(by_rules.question, by_rules.by, reply.usage, reason)
 
 
-def _fault(written: str, question: str, history: Sequence[Message]) -> str | None:
+def _find_fault(rewriting: str, question: str, history: Sequence[Message]) -> str | None:
     """Return what is wrong with a model's question: it is empty, repeats the prompt, or has names that the conversation lacks."""
-    if not written:
+    if not rewriting:
         return "empty_reply"
-    if "<turn" in written or "<question" in written:
+    if "<turn" in rewriting or "<question" in rewriting:
         return "not_a_question"
-    known = content_forms(question).union(*(content_forms(turn.content) for turn in history))
-    return "unknown_names" if names_and_numbers(written, first_word=True) - known - _OPENINGS else None
+    context_forms = content_forms(question).union(*(content_forms(turn.content) for turn in history))
+    return "unknown_names" if names_and_numbers(rewriting, first_word=True) - context_forms - _OPENINGS else None

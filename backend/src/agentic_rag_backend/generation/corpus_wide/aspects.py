@@ -11,7 +11,7 @@ from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import comparable, content_forms
 
 
-def _forms(text: str) -> frozenset[str]:
+def _forms_of(text: str) -> frozenset[str]:
     return frozenset(comparable(word) for word in text.split())
 
 
@@ -27,14 +27,14 @@ class Aspect:
 ASPECTS = (
     Aspect(
         "concerns",
-        _forms(
+        _forms_of(
             """
             concern concerns worry worries fear fears problem problems challenge challenges complaint complaints
             difficulty difficulties risk risks criticism objection objections obstacle obstacles grievance grievances
             threat threats
             """
         ),
-        _forms(
+        _forms_of(
             """
             concern worry worries fear afraid anxious problem trouble challenge complain complaint difficult difficulty
             hard risk danger dangerous unsafe threat threaten lose lost loss lack shortage short fail failed failure
@@ -48,12 +48,12 @@ ASPECTS = (
     ),
     Aspect(
         "benefits",
-        _forms(
+        _forms_of(
             """
             benefit benefits advantage advantages achievement achievements success successes strength strengths
             """
         ),
-        _forms(
+        _forms_of(
             """
             benefit advantage achieve achievement success successful help helped improve improved better gain gained save
             saved saving win won award first record grow grew growth increase rise rose cheaper faster safer thank
@@ -63,12 +63,12 @@ ASPECTS = (
     ),
     Aspect(
         "plans",
-        _forms(
+        _forms_of(
             """
             plan plans intention intentions proposal proposals ambition ambitions goal goals
             """
         ),
-        _forms(
+        _forms_of(
             """
             plan propose proposal intend intention will would shall hope aim goal next future expect apply application
             prepare design decide resolve resolved agree agreed ask vote ambition

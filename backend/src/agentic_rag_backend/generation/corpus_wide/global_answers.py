@@ -1,7 +1,7 @@
 """Answers to corpus-wide questions: partial answers from themes are scored, and the useful ones are merged into one answer.
 
-Map: `partial_answers` by the cheap model, or `overview` without a model or after every call of it failed. Reduce: one call of
-the answer's own model over the best points and the passages behind them. If no point is left, or the best is below
+Map: `partial_answers` by the cheap model, or `select_overview` without a model or after every call of it failed. Reduce: one call
+of the answer's own model over the best points and the passages behind them. If no point is left, or the best is below
 ``ANSWER_MIN_CONFIDENCE``, the answer is a refusal and no further call is made.
 """
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.brief import Brief, failed, with_details
+from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
 from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
-from agentic_rag_backend.generation.corpus_wide.introduction import introduction
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, overview
+from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
     MAP_REPLY_TOKENS,
@@ -102,9 +102,9 @@ class GlobalAnswers:
         room = self._map_room(query.text, budget)
         themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget, most_tokens=room)
         # Rating the themes has used calls. One call is reserved for the answer.
-        spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
+        spending = Spending(self._allow_calls(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
-        partial, by_model = await self._partial(query.text, themes, spending, room)
+        partial, by_model = await self._ask_partial(query.text, themes, spending, room)
         answerable = max(partial.scores, default=0.0)
         # Themes always answer "What are these documents about?", also if the model finds nothing in them.
         by_model = by_model and not (of_all and not partial.points)
@@ -114,12 +114,12 @@ class GlobalAnswers:
             collected = Collected(retrieval.themes, visible, hits, calibration.questions)
             plain, answerable = await self._without_model(query.text, collected)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
-        reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
-        points, context = _within(partial.points, self._evidence_tokens(query.text, history))
-        details = _details(themes, partial, points, by_model=by_model)
+        reasons = _list_reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
+        points, context = _fit_points(partial.points, self._evidence_tokens(query.text, history))
+        details = _details_of(themes, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
         brief = Brief(
-            retrieval=failed(traced, *reasons),
+            retrieval=with_failures(traced, *reasons),
             context=context,
             answerable=answerable,
             question=query.text,
@@ -132,14 +132,14 @@ class GlobalAnswers:
             return replace(brief, refusal="below_confidence")
         if not self._calls.possible and asked_for(query.text).fact:
             # Similar sentences make an account, but not a fact. For a fact, the judge decides whether one states it.
-            return await self._fact(brief)
+            return await self._make_brief(brief)
         if not by_model:
-            return replace(brief, introduction=introduction(points, retrieval.themes, of_all=of_all))
-        if self._allowed(query) <= retrieval.usage.calls + spending.begun:
+            return replace(brief, introduction=introduce_themes(points, retrieval.themes, of_all=of_all))
+        if self._allow_calls(query) <= retrieval.usage.calls + spending.begun:
             return brief
-        return replace(brief, request=self._request(query.text, points, context, history))
+        return replace(brief, request=self._make_request(query.text, points, context, history))
 
-    async def _fact(self, brief: Brief) -> Brief:
+    async def _make_brief(self, brief: Brief) -> Brief:
         """Return the brief of an answer that quotes its passages, or of a refusal."""
         judgement = await self._judge.judge(brief.question, [passage_text(passage) for passage in brief.context.passages])
         brief = replace(brief, answerable=judgement.confidence, text="", quotations=quotations_of(judgement, brief.context))
@@ -147,15 +147,15 @@ class GlobalAnswers:
             return replace(brief, refusal="below_confidence")
         return brief
 
-    def _allowed(self, query: Query) -> int:
+    def _allow_calls(self, query: Query) -> int:
         return int(query.options.get("max_calls", self._options.max_calls))
 
-    def _window(self, model: str | None) -> int:
+    def _window_tokens(self, model: str | None) -> int:
         return window_of(self._calls.model, model, self._options.window_tokens)
 
     def _map_room(self, question: str, wanted_tokens: int) -> int:
         """Return the token budget of the themes and passages in one call for partial answers."""
-        budget = PromptBudget(self._window(self._calls.model_name), MAP_REPLY_TOKENS, wanted_tokens)
+        budget = PromptBudget(self._window_tokens(self._calls.model_name), MAP_REPLY_TOKENS, wanted_tokens)
         return budget.evidence_tokens(built_in("global_map"), question)
 
     def _evidence_tokens(self, question: str, history: Sequence[Message]) -> int:
@@ -163,29 +163,29 @@ class GlobalAnswers:
         options = self._options
         if not self._calls.possible:
             return options.context_tokens
-        budget = PromptBudget(self._window(options.model), options.max_tokens, options.context_tokens)
+        budget = PromptBudget(self._window_tokens(options.model), options.max_tokens, options.context_tokens)
         return budget.evidence_tokens(built_in("global_answer"), question, history=history)
 
-    async def _partial(
+    async def _ask_partial(
         self, question: str, themes: Sequence[ThemeWithPassages], spending: Spending, room: int
     ) -> tuple[PartialAnswers, bool]:
         """Return the model's partial answers, and whether a model wrote any."""
         if not self._calls.possible or not spending.left:
             return PartialAnswers(()), False
-        found = await partial_answers(question, themes, self._calls, spending, room=room)
-        return found, not found.calls or len(found.failed) < found.calls
+        answers = await partial_answers(question, themes, self._calls, spending, room=room)
+        return answers, not answers.calls or len(answers.failed) < answers.calls
 
     async def _without_model(self, question: str, collected: Collected) -> tuple[PartialAnswers, float]:
         """Return the documents' own sentences, and the chance that they answer."""
         if about_everything(question):
-            return await overview(question, collected, self._encoder, of_all=True), OF_EVERYTHING
+            return await select_overview(question, collected, self._encoder, of_all=True), OF_EVERYTHING
         return await asyncio.gather(
-            overview(question, collected, self._encoder), self._judge.account(question, nearest_passages(collected))
+            select_overview(question, collected, self._encoder), self._judge.account(question, nearest_passages(collected))
         )
 
-    def _request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
+    def _make_request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
         prompt = built_in("global_answer")
-        lines = [f"{' '.join(point.statement.split())} (passages {_numbers(point)})" for point in points]
+        lines = [f"{' '.join(point.statement.split())} (passages {_number_passages(point)})" for point in points]
         values = {
             "points": fence("points", "\n".join(f"- {line}" for line in lines)),
             "passages": "\n".join(
@@ -197,7 +197,7 @@ class GlobalAnswers:
         }
         return ModelRequest(
             prompt=prompt.id,
-            messages=with_history(prompt, values, history, window=self._window(self._options.model)),
+            messages=with_history(prompt, values, history, window=self._window_tokens(self._options.model)),
             model=self._options.model,
             temperature=self._options.temperature,
             max_tokens=self._options.max_tokens,
@@ -213,31 +213,31 @@ def stand_in(points: Sequence[Point]) -> str:
     return " ".join(sentences)
 
 
-def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], Context]:
+def _fit_points(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], Context]:
     """Return the best points whose text and passages fit, each passage numbered once, from 1."""
-    kept: list[Point] = []
+    selected: list[Point] = []
     numbers: dict[tuple[str, int], Passage] = {}
-    left = budget_tokens
+    remaining = budget_tokens
     for point in points:
         fresh = [passage for passage in point.passages if (passage.chunk_id, passage.start_char) not in numbers]
         size = text_tokens([point.statement, *(passage.text for passage in fresh)])
-        if kept and size > left:
+        if selected and size > remaining:
             break
-        left -= size
+        remaining -= size
         for passage in fresh:
             numbers[passage.chunk_id, passage.start_char] = replace(
                 passage, marker=len(numbers) + 1, score=point.score / BEST_SCORE
             )
         cited = dict.fromkeys((passage.chunk_id, passage.start_char) for passage in point.passages)
-        kept.append(replace(point, passages=tuple(numbers[place] for place in cited)))
-    return kept, Context(tuple(numbers.values()))
+        selected.append(replace(point, passages=tuple(numbers[key] for key in cited)))
+    return selected, Context(tuple(numbers.values()))
 
 
-def _numbers(point: Point) -> str:
+def _number_passages(point: Point) -> str:
     return ", ".join(str(passage.marker) for passage in point.passages)
 
 
-def _reasons(partial: PartialAnswers, *, by_model: bool, possible: bool) -> list[str]:
+def _list_reasons(partial: PartialAnswers, *, by_model: bool, possible: bool) -> list[str]:
     counts = Counter(partial.failed)
     reasons = [f"{count} of {partial.calls} partial answers failed: {code}" for code, count in counts.items()]
     if possible and not by_model and partial.calls:
@@ -245,14 +245,14 @@ def _reasons(partial: PartialAnswers, *, by_model: bool, possible: bool) -> list
     return reasons
 
 
-def _details(
+def _details_of(
     themes: Sequence[ThemeWithPassages], partial: PartialAnswers, used: Sequence[Point], *, by_model: bool
 ) -> Mapping[str, object]:
     return {
         "written_by": "model" if by_model else "extractive",
         "themes": len(themes),
-        "passages": sum(len(each.passages) for each in themes),
-        "tokens": sum(each.tokens for each in themes),
+        "passages": sum(len(theme.passages) for theme in themes),
+        "tokens": sum(theme.tokens for theme in themes),
         "calls": partial.calls,
         "failed": len(partial.failed),
         "points": len(partial.points),

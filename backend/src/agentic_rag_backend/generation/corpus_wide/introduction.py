@@ -14,7 +14,7 @@ _NAMED_THEMES = 2
 _MIN_SENTENCES = 2
 
 
-def introduction(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_all: bool) -> str:
+def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_all: bool) -> str:
     """Return the introduction of an answer of these sentences; empty for less than two.
 
     Args:
@@ -25,29 +25,29 @@ def introduction(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_all:
     documents = len({passage.document_id for point in points for passage in point.passages})
     if of_all:
         return (
-            f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_documents(documents)} states "
-            f"a finding of one of the best documented themes."
+            f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_count_documents(documents)} "
+            f"states a finding of one of the best documented themes."
         )
     dates = sorted(year for point in points for year in find_years(point.statement))
     period = f" ({dates[0]} to {dates[-1]})" if dates and dates[0] < dates[-1] else ""
     order = "in order of time, those without a date last" if ordered_by_time(points) else "nearest first"
     return (
-        f"The {len(points)} sentences that are nearest to the question come from {_documents(documents)}{period}"
-        f"{_named(points, themes)} and are listed {order}."
+        f"The {len(points)} sentences that are nearest to the question come from {_count_documents(documents)}{period}"
+        f"{_name_themes(points, themes)} and are listed {order}."
     )
 
 
-def _documents(count: int) -> str:
+def _count_documents(count: int) -> str:
     return "one document" if count == 1 else f"{count} documents"
 
 
-def _named(points: Sequence[Point], themes: Sequence[ThemeHit]) -> str:
+def _name_themes(points: Sequence[Point], themes: Sequence[ThemeHit]) -> str:
     """Return the names of the themes that most of the sentences belong to."""
     rests = [{source.chunk_id for finding in theme.findings for source in finding.sources} for theme in themes]
     counts: Counter[int] = Counter()
     for point in points:
         chunks = {passage.chunk_id for passage in point.passages}
-        number = next((number for number, held in enumerate(rests) if not held.isdisjoint(chunks)), None)
+        number = next((number for number, chunk_ids in enumerate(rests) if not chunk_ids.isdisjoint(chunks)), None)
         if number is not None:
             counts[number] += 1
     best = sorted(counts, key=lambda number: (-counts[number], number))[:_NAMED_THEMES]

@@ -87,63 +87,65 @@ class _Sentence:
     @property
     def expected(self) -> float:
         """Return the value that is known without embedding the sentence."""
-        return (WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * self.passage_cosine) * self._stands
+        return (WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * self.passage_cosine) * self._standing_share
 
     @property
     def worth(self) -> float:
         """Return the value in [0, 1]."""
-        own = 1 - WORDS_SHARE - PASSAGE_SHARE
-        near = own * max(0.0, self.cosine) + PASSAGE_SHARE * self.passage_cosine
-        return (WORDS_SHARE * self.word_share + near) * self._stands
+        sentence_share = 1 - WORDS_SHARE - PASSAGE_SHARE
+        nearness = sentence_share * max(0.0, self.cosine) + PASSAGE_SHARE * self.passage_cosine
+        return (WORDS_SHARE * self.word_share + nearness) * self._standing_share
 
     @property
-    def _stands(self) -> float:
+    def _standing_share(self) -> float:
         return STANDING_BASE + (1 - STANDING_BASE) * self.standing
 
 
-async def overview(question: str, collected: Collected, encoder: TextEncoder, *, of_all: bool = False) -> PartialAnswers:
+async def select_overview(question: str, collected: Collected, encoder: TextEncoder, *, of_all: bool = False) -> PartialAnswers:
     """Return the sentences that are relevant to the question, selected to complement each other.
 
     Args:
         of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentence.
     """
-    found = _central(collected) if of_all else _statements(question, collected)
-    if not found:
+    candidates = _select_central(collected) if of_all else _select_statements(question, collected)
+    if not candidates:
         return PartialAnswers(())
-    vectors = await encoder.embed([simplify_sentence(each.passage.text) for each in found])
+    vectors = await encoder.embed([simplify_sentence(sentence.passage.text) for sentence in candidates])
     if not of_all:
-        asked = await _asked(question, encoder)
-        found = [replace(each, cosine=float(cosine)) for each, cosine in zip(found, vectors @ asked, strict=True)]
-    near = [index for index, each in enumerate(found) if of_all or each.cosine >= MIN_COSINE]
+        vector = await _embed_question(question, encoder)
+        candidates = [
+            replace(sentence, cosine=float(cosine)) for sentence, cosine in zip(candidates, vectors @ vector, strict=True)
+        ]
+    relevant = [index for index, sentence in enumerate(candidates) if of_all or sentence.cosine >= MIN_COSINE]
     aspect = None if of_all else aspect_of(question)
     if aspect is not None:
-        near = [index for index in near if expresses(found[index].passage.text, aspect)]
-    chosen = _merged(found, near, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
-    scores = [each.word_share if of_all else each.cosine for each in found]
-    points = [_point(found[index].passage, scores[index]) for index in chosen]
+        relevant = [index for index in relevant if expresses(candidates[index].passage.text, aspect)]
+    chosen = _choose_sentences(candidates, relevant, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
+    scores = [sentence.word_share if of_all else sentence.cosine for sentence in candidates]
+    points = [_make_point(candidates[index].passage, scores[index]) for index in chosen]
     return PartialAnswers(
-        points=tuple(in_order_of_time(points, _date)),
-        scores=tuple(max(0.0, min(1.0, scores[index])) for index in near),
-        zero=len(found) - len(near),
+        points=tuple(in_order_of_time(points, _date_of)),
+        scores=tuple(max(0.0, min(1.0, scores[index])) for index in relevant),
+        zero=len(candidates) - len(relevant),
     )
 
 
 def nearest_passages(collected: Collected) -> list[PassageText]:
     """Return the passages nearest to the question, best first, at most `JUDGED_PASSAGES`."""
-    nearest = sorted(_chunks(collected), key=lambda each: (-each[1], each[0].chunk.id))[:JUDGED_PASSAGES]
-    best = nearest[0][1] or 1.0 if nearest else 1.0
-    return [PassageText(chunk.document_title, chunk.chunk.text, cosine / best) for chunk, cosine in nearest]
+    ranked = sorted(_list_chunks(collected), key=lambda pair: (-pair[1], pair[0].chunk.id))[:JUDGED_PASSAGES]
+    best = ranked[0][1] or 1.0 if ranked else 1.0
+    return [PassageText(chunk.document_title, chunk.chunk.text, cosine / best) for chunk, cosine in ranked]
 
 
-async def _asked(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
+async def _embed_question(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
     """Return the mean of the vectors of the question and of the question without its names.
 
     The names of a question about a theme set the scene: all sentences that have them are near to it.
     """
     vector = await encoder.embed_query(question)
-    found = words(question)
-    names = [word for word in found[1:] if word.name]
-    if not names or sum(word.content for word in found) - len(names) < _LEAST_WORDS:
+    question_words = words(question)
+    names = [word for word in question_words[1:] if word.name]
+    if not names or sum(word.content for word in question_words) - len(names) < _LEAST_WORDS:
         return vector
     without = question
     for word in reversed(names):
@@ -153,59 +155,61 @@ async def _asked(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
 
 
 def ordered_by_time(points: Sequence[Point]) -> bool:
-    """Return whether the points have dates, so that `overview` puts them in order of time."""
-    return has_dates(points, _date)
+    """Return whether the points have dates, so that `select_overview` puts them in order of time."""
+    return has_dates(points, _date_of)
 
 
-def _date(point: Point) -> tuple[int, int, int] | None:
+def _date_of(point: Point) -> tuple[int, int, int] | None:
     return first_date(point.statement) or first_date(point.passages[0].title)
 
 
-def _statements(question: str, collected: Collected) -> list[_Sentence]:
+def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
-    found = [
+    candidates = [
         (
             _Sentence(passage, stands, cosine),
             frozenset(form for form in weights if is_related_form(form, content_forms(passage.text))),
         )
-        for chunk, cosine in _chunks(collected)
-        for passage in (passage_of(chunk, each.start, each.end, 0.0) for each in split_sentences(chunk.chunk.text))
+        for chunk, cosine in _list_chunks(collected)
+        for passage in (passage_of(chunk, sentence.start, sentence.end, 0.0) for sentence in split_sentences(chunk.chunk.text))
         if (stands := rate_independence(passage.text)) >= MIN_STANDING
     ]
-    found = _without_formulas(found)
-    rarity = inverse_frequency(held for _, held in found)
+    candidates = _without_formulas(candidates)
+    rarity = inverse_frequency(forms for _, forms in candidates)
     rarest = max(rarity.values(), default=1.0)
     weighed = {form: weight * rarity.get(form, rarest) for form, weight in weights.items()}
     total = sum(weighed.values()) or 1.0
-    sentences = [replace(each, word_share=sum(weighed[form] for form in held) / total) for each, held in found]
-    taken: Counter[str] = Counter()
+    sentences = [replace(sentence, word_share=sum(weighed[form] for form in forms) / total) for sentence, forms in candidates]
+    counts: Counter[str] = Counter()
     chosen: list[_Sentence] = []
-    for each in sorted(sentences, key=lambda each: (-each.expected, each.passage.chunk_id, each.passage.start_char)):
-        if len(chosen) < EMBEDDED and taken[each.passage.chunk_id] < SENTENCES_PER_PASSAGE:
-            taken[each.passage.chunk_id] += 1
-            chosen.append(each)
+    for sentence in sorted(
+        sentences, key=lambda sentence: (-sentence.expected, sentence.passage.chunk_id, sentence.passage.start_char)
+    ):
+        if len(chosen) < EMBEDDED and counts[sentence.passage.chunk_id] < SENTENCES_PER_PASSAGE:
+            counts[sentence.passage.chunk_id] += 1
+            chosen.append(sentence)
     return chosen
 
 
-def _without_formulas(found: Sequence[tuple[_Sentence, frozenset[str]]]) -> list[tuple[_Sentence, frozenset[str]]]:
+def _without_formulas(candidates: Sequence[tuple[_Sentence, frozenset[str]]]) -> list[tuple[_Sentence, frozenset[str]]]:
     """Leave out sentences that three documents or more repeat word for word, such as the greeting of a series."""
     documents: defaultdict[frozenset[str], set[str]] = defaultdict(set)
-    for each, _ in found:
-        documents[content_forms(each.passage.text)].add(each.passage.document_id)
-    return [(each, held) for each, held in found if len(documents[content_forms(each.passage.text)]) < FORMULA]
+    for sentence, _ in candidates:
+        documents[content_forms(sentence.passage.text)].add(sentence.passage.document_id)
+    return [(sentence, forms) for sentence, forms in candidates if len(documents[content_forms(sentence.passage.text)]) < FORMULA]
 
 
-def _cosine(hit: Hit, scale: CosineScale) -> float:
+def _cosine_of(hit: Hit, scale: CosineScale) -> float:
     return max(0.0, scale.convert_cosine(hit.scores["dense"])) if "dense" in hit.scores else 0.0
 
 
-def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
+def _list_chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
     """Return the passages nearest to the question and those behind the themes' findings, each once, with their cosines.
 
     The cosine of a passage that was not searched for is estimated by the score of the first theme that rests on it.
     """
-    cosines = {hit.id: _cosine(hit, collected.scale) for hit in collected.hits}
+    cosines = {hit.id: _cosine_of(hit, collected.scale) for hit in collected.hits}
     chunks = {hit.id: hit.visible for hit in collected.hits}
     farthest = min((value for value in cosines.values() if value > 0), default=1.0)
     for theme in collected.themes[:MAX_THEMES]:
@@ -223,44 +227,50 @@ def _question_weights(question: str) -> dict[str, float]:
     return {form: NAME_WEIGHT if form in names else 1.0 for form in content_forms(question)}
 
 
-def _central(collected: Collected) -> list[_Sentence]:
+def _select_central(collected: Collected) -> list[_Sentence]:
     """Return the sentence that states the first finding of each of the best documented themes, if one stands by itself."""
-    found: list[_Sentence] = []
+    sentences: list[_Sentence] = []
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
         passages = theme_passages(theme, collected.visible, 1.0, most=MAX_FINDINGS)
-        stands = [(rate_independence(each.text), -number) for number, each in enumerate(passages)]
+        stands = [(rate_independence(passage.text), -number) for number, passage in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]
-            found.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
-    return found[:EMBEDDED]
+            sentences.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
+    return sentences[:EMBEDDED]
 
 
-def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
+def _choose_sentences(
+    sentences: Sequence[_Sentence], relevant: Sequence[int], between: NDArray[np.float32], *, least: float
+) -> list[int]:
     """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()
-    best = max((found[index].worth for index in near), default=0.0)
-    left = [index for index in near if found[index].worth >= least * best]
+    best = max((sentences[index].worth for index in relevant), default=0.0)
+    remaining = [index for index in relevant if sentences[index].worth >= least * best]
 
-    def alike(index: int) -> float:
-        return max((float(between[index, other]) for other in chosen), default=0.0)
+    def max_similarity(index: int) -> float:
+        return max((float(between[index, chosen_index]) for chosen_index in chosen), default=0.0)
 
-    def gain(index: int) -> float:
-        repeated = documents[found[index].passage.document_id]
-        return found[index].worth - REDUNDANCY * max(0.0, alike(index)) * found[index].worth - SAME_DOCUMENT * repeated
+    def gain_of(index: int) -> float:
+        repeated = documents[sentences[index].passage.document_id]
+        return (
+            sentences[index].worth
+            - REDUNDANCY * max(0.0, max_similarity(index)) * sentences[index].worth
+            - SAME_DOCUMENT * repeated
+        )
 
-    while left and len(chosen) < MAX_SENTENCES:
-        following = max(left, key=lambda index: (gain(index), -index))
-        left.remove(following)
-        document = found[following].passage.document_id
-        if alike(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
+    while remaining and len(chosen) < MAX_SENTENCES:
+        following = max(remaining, key=lambda index: (gain_of(index), -index))
+        remaining.remove(following)
+        document = sentences[following].passage.document_id
+        if max_similarity(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
             chosen.append(following)
             documents[document] += 1
     return chosen
 
 
-def _point(passage: Passage, score: float) -> Point:
+def _make_point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
     text = simplify_sentence(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

@@ -79,47 +79,47 @@ def themes_with_passages(
     ``most_tokens`` bounds one theme with its passages.
     """
     selected: list[ThemeWithPassages] = []
-    seen: set[tuple[str, int]] = set()
-    left = budget_tokens
+    used: set[tuple[str, int]] = set()
+    remaining = budget_tokens
     for theme in themes:
-        found = [
+        candidates = [
             passage
             for passage in theme_passages(theme, visible, theme.score, most=MAX_FINDINGS)
-            if (passage.chunk_id, passage.start_char) not in seen
+            if (passage.chunk_id, passage.start_char) not in used
         ]
         passages: list[Passage] = []
         tokens = text_tokens([theme.name, theme.summary])
-        for passage in found:
+        for passage in candidates:
             size = text_tokens([passage.title, passage.text])
-            if tokens + size <= min(left, most_tokens):
+            if tokens + size <= min(remaining, most_tokens):
                 passages.append(passage)
                 tokens += size
         if passages:
             selected.append(ThemeWithPassages(theme, tuple(passages), tokens))
-            seen |= {(passage.chunk_id, passage.start_char) for passage in passages}
-            left -= tokens
+            used |= {(passage.chunk_id, passage.start_char) for passage in passages}
+            remaining -= tokens
     return selected
 
 
-def pack(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
+def pack_themes(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
     """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each and at most ``room``.
 
     The last themes are left out if the calls have no room for them.
     """
-    total = sum(each.tokens for each in themes)
+    total = sum(theme.tokens for theme in themes)
     count = max(1, min(most, -(-total // min(MAP_TOKENS, room)), len(themes)))
     bundles: list[list[ThemeWithPassages]] = [[]]
-    before = own = 0
-    for each in themes:
-        full = own + each.tokens > room
+    before = size = 0
+    for theme in themes:
+        full = size + theme.tokens > room
         if bundles[-1] and ((len(bundles) < count and before >= total * len(bundles) / count) or full):
             if len(bundles) == most:
                 break
             bundles.append([])
-            own = 0
-        bundles[-1].append(each)
-        before += each.tokens
-        own += each.tokens
+            size = 0
+        bundles[-1].append(theme)
+        before += theme.tokens
+        size += theme.tokens
     return bundles if themes else []
 
 
@@ -130,11 +130,11 @@ async def partial_answers(
 
     ``room`` is the token budget of the themes and passages of one call.
     """
-    bundles = pack(themes, most=spending.left, room=room) if spending.left else []
+    bundles = pack_themes(themes, most=spending.left, room=room) if spending.left else []
     spending.begin(len(bundles))
-    numbered = [_numbered(bundle) for bundle in bundles]
+    numbered = [_number_passages(bundle) for bundle in bundles]
     replies = await asyncio.gather(
-        *(_ask(question, bundle, passages, calls) for bundle, passages in zip(bundles, numbered, strict=True))
+        *(_ask_model(question, bundle, passages, calls) for bundle, passages in zip(bundles, numbered, strict=True))
     )
     points: list[Point] = []
     failed: list[str] = []
@@ -150,7 +150,7 @@ async def partial_answers(
             if score <= 0:
                 zero += 1
                 continue
-            point = _checked(item, score, checker)
+            point = _check_point(item, score, checker)
             unsupported += point is None
             points += [point] if point is not None else []
     order = sorted(range(len(points)), key=lambda number: (-points[number].score, number))
@@ -164,16 +164,16 @@ async def partial_answers(
     )
 
 
-def _numbered(bundle: Sequence[ThemeWithPassages]) -> list[Passage]:
-    passages = [passage for each in bundle for passage in each.passages]
+def _number_passages(bundle: Sequence[ThemeWithPassages]) -> list[Passage]:
+    passages = [passage for theme in bundle for passage in theme.passages]
     return [replace(passage, marker=number) for number, passage in enumerate(passages, 1)]
 
 
-async def _ask(
+async def _ask_model(
     question: str, bundle: Sequence[ThemeWithPassages], passages: Sequence[Passage], calls: StructuredCalls
 ) -> StructuredReply:
     values = {
-        "themes": "\n".join(fence("theme", each.theme.summary, attributes={"name": each.theme.name}) for each in bundle),
+        "themes": "\n".join(fence("theme", packed.theme.summary, attributes={"name": packed.theme.name}) for packed in bundle),
         "passages": "\n".join(
             fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title}) for passage in passages
         ),
@@ -182,13 +182,13 @@ async def _ask(
     return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=MAP_REPLY_TOKENS)
 
 
-def _checked(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
+def _check_point(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
     """Return the point, or None if no passage supports it."""
     # A marker inside the statement would look like one of ours.
     claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
     statement = " ".join(claim.text for claim in claims)
-    given = item.get("sources")
-    listed = given if isinstance(given, list) else []
-    sources = [number for number in listed if isinstance(number, int) and not isinstance(number, bool)]
+    values = item.get("sources")
+    items = values if isinstance(values, list) else []
+    sources = [number for number in items if isinstance(number, int) and not isinstance(number, bool)]
     verdict = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS]))
     return Point(statement, tuple(support.passage for support in verdict.supports), score) if verdict.holds else None

@@ -6,6 +6,6 @@ from agentic_rag_backend.generation.generators.sentences import SentenceGenerato
 from agentic_rag_backend.generation.writing import Writers
 
 
-def attributed(writers: Writers) -> SentenceGenerator:
+def attributed_generator(writers: Writers) -> SentenceGenerator:
     """Return the generator. Its default policy is ``checked``."""
     return SentenceGenerator("attributed", writers, "checked")

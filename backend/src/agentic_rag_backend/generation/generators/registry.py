@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agentic_rag_backend.generation.generators.attributed import attributed
+from agentic_rag_backend.generation.generators.attributed import attributed_generator
 from agentic_rag_backend.generation.generators.base import Generator
-from agentic_rag_backend.generation.generators.standard import standard
+from agentic_rag_backend.generation.generators.standard import standard_generator
 from agentic_rag_backend.generation.generators.verified import VerifiedGenerator
 from agentic_rag_backend.generation.writing import Writers
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -22,14 +22,14 @@ class GeneratorParts:
     max_questions: int = 5
 
 
-def _verified(parts: GeneratorParts) -> Generator:
+def _verified_generator(parts: GeneratorParts) -> Generator:
     return VerifiedGenerator(parts.writers, parts.calls, parts.max_questions)
 
 
 GENERATORS: Mapping[str, Callable[[GeneratorParts], Generator]] = {
-    "attributed": lambda parts: attributed(parts.writers),
-    "standard": lambda parts: standard(parts.writers),
-    VerifiedGenerator.name: _verified,
+    "attributed": lambda parts: attributed_generator(parts.writers),
+    "standard": lambda parts: standard_generator(parts.writers),
+    VerifiedGenerator.name: _verified_generator,
 }
 """The generators of requests, each built from its parts."""
 

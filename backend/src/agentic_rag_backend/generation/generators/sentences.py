@@ -34,7 +34,7 @@ class SentenceGenerator:
 
     async def generate(self, assignment: Assignment) -> Generated:
         """Return the whole answer; see `Generator`."""
-        return await collect(self, assignment)
+        return await collect_events(self, assignment)
 
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence when it is checked; see `Generator`."""
@@ -46,10 +46,10 @@ class SentenceGenerator:
         async with aclosing(writing.sentences(draft)) as sentences:
             async for event in sentences:
                 yield event
-        yield generated(self._name, draft, writing)
+        yield finish_generation(self._name, draft, writing)
 
 
-def generated(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
+def finish_generation(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
     """Return the answer of a draft that is complete."""
     refusal: Refusal | None = None if draft.begun else writing.refusal
     return Generated(
@@ -65,7 +65,7 @@ def generated(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
     )
 
 
-async def collect(generator: Generator, assignment: Assignment) -> Generated:
+async def collect_events(generator: Generator, assignment: Assignment) -> Generated:
     """Return the answer of a stream with its events."""
     events: list[DraftEvent] = []
     async with aclosing(generator.stream(assignment)) as stream:

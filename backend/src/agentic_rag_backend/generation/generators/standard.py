@@ -6,6 +6,6 @@ from agentic_rag_backend.generation.generators.sentences import SentenceGenerato
 from agentic_rag_backend.generation.writing import Writers
 
 
-def standard(writers: Writers) -> SentenceGenerator:
+def standard_generator(writers: Writers) -> SentenceGenerator:
     """Return the generator. Its default policy is ``mark``."""
     return SentenceGenerator("standard", writers, "mark")

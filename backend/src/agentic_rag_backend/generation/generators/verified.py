@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
-from agentic_rag_backend.generation.brief import Brief, failed
+from agentic_rag_backend.generation.brief import Brief, with_failures
 from agentic_rag_backend.generation.context import Passage, size_tokens
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
-from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect, generated
+from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect_events, finish_generation
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
@@ -70,7 +70,7 @@ class VerifiedGenerator:
 
     async def generate(self, assignment: Assignment) -> Generated:
         """Return the whole answer; see `Generator`."""
-        return await collect(self, assignment)
+        return await collect_events(self, assignment)
 
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence of the revision when it is checked; see `Generator`."""
@@ -118,12 +118,12 @@ class _Revising:
             raise _VerificationFailed("the answer was not verified: no language model wrote it")
         try:
             async with asyncio.timeout_at(self._ends_at):
-                checked = await self._answered(await self._questions())
+                checked = await self._answer_questions(await self._ask_questions())
         except TimeoutError:
             raise _VerificationFailed("the answer was not verified: no time was left") from None
-        questions = tuple(each.question for each in checked)
+        questions = tuple(item.question for item in checked)
         self._verification = Verification(self._first.text, questions)
-        brief = self._revision(self._assignment.brief.request, checked)
+        brief = self._make_revision(self._assignment.brief.request, checked)
         left_s = self._left_s()
         self._writing = Writing(replace(self._generator.writers, patience_s=left_s), brief, left_s)
         async with aclosing(self._writing.sentences(draft)) as sentences:
@@ -142,39 +142,43 @@ class _Revising:
         writing = self._writing
         usage = writing.usage if writing is not None else self._usage
         if writing is not None:
-            revised = replace(generated(self._generator.name, draft, writing), verification=self._verification)
+            revised = replace(finish_generation(self._generator.name, draft, writing), verification=self._verification)
             refuses = reason is None and revised.refusal == "model_refused"
             if self.replaces_first(draft) or (refuses and (writing.has_sentinel or self._first.supported == 0)):
                 reasons = (*self._failures, *([reason] if reason else []))
-                return [replace(revised, retrieval=failed(revised.retrieval, *reasons))]
+                return [replace(revised, retrieval=with_failures(revised.retrieval, *reasons))]
             reason = reason or "no sentence of the revised answer was supported"
-        trace = failed(self._first.retrieval, *self._failures, f"{reason}; the attributed generator answered")
+        trace = with_failures(self._first.retrieval, *self._failures, f"{reason}; the attributed generator answered")
         return [*self._first.events, replace(self._first, retrieval=trace, usage=usage)]
 
-    async def _questions(self) -> list[str]:
+    async def _ask_questions(self) -> list[str]:
         prompt = built_in("verification_questions")
-        most = self._generator.max_questions
+        limit = self._generator.max_questions
         values = {
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _plain(self._first)),
-            "count": str(most),
+            "answer": fence("answer", _join_supported(self._first)),
+            "count": str(limit),
         }
         reply = await self._timed_calls().ask(prompt, values, _SCHEMA, max_tokens=400)
         self._usage += reply.usage
         if reply.parsed is None:
             raise _VerificationFailed(f"the model did not ask verification questions: {reply.failure}")
-        given = reply.parsed.get("questions")
-        lines = (" ".join(each.split())[:MAX_QUESTION_CHARACTERS] for each in given if isinstance(each, str)) if given else ()
-        questions = list(dict.fromkeys(line for line in lines if line))[:most]
+        questions_given = reply.parsed.get("questions")
+        lines = (
+            (" ".join(line.split())[:MAX_QUESTION_CHARACTERS] for line in questions_given if isinstance(line, str))
+            if questions_given
+            else ()
+        )
+        questions = list(dict.fromkeys(line for line in lines if line))[:limit]
         if not questions:
             raise _VerificationFailed("the model did not ask verification questions: none in its reply")
         return questions
 
-    async def _answered(self, questions: Sequence[str]) -> list[_Checked]:
+    async def _answer_questions(self, questions: Sequence[str]) -> list[_Checked]:
         """Answer the questions at the same time, each from its own passages."""
-        checked = await asyncio.gather(*(self._answer(question) for question in questions))
-        self._usage += sum((each.usage for each in checked), Usage())
-        failures = [each.failure for each in checked if each.failure is not None]
+        checked = await asyncio.gather(*(self._answer_question(question) for question in questions))
+        self._usage += sum((item.usage for item in checked), Usage())
+        failures = [item.failure for item in checked if item.failure is not None]
         if len(failures) == len(checked):
             raise _VerificationFailed(f"no verification question could be answered: {failures[0]}")
         if failures:
@@ -182,7 +186,7 @@ class _Revising:
             self._failures.append(f"{share} verification questions could not be answered: {failures[0]}")
         return checked
 
-    async def _answer(self, question: str) -> _Checked:
+    async def _answer_question(self, question: str) -> _Checked:
         unanswered = CheckedQuestion(question=question, answer=NOT_ANSWERED, grounded=False)
         try:
             brief = await self._assignment.investigate(question)
@@ -201,44 +205,44 @@ class _Revising:
             return _Checked(unanswered, usage=answer.usage)
         cited = {citation.chunk_id for citation in answer.citations}
         passages = tuple(passage for passage in brief.context.passages if passage.chunk_ids & cited)
-        found = CheckedQuestion(question=question, answer=answer.text, grounded=answer.supported > 0, citations=answer.citations)
-        return _Checked(found, passages, answer.usage)
+        result = CheckedQuestion(question=question, answer=answer.text, grounded=answer.supported > 0, citations=answer.citations)
+        return _Checked(result, passages, answer.usage)
 
-    def _revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:
+    def _make_revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:
         brief = self._assignment.brief
         prompt = built_in("verified_revision")
-        checks = "\n".join(f"Question: {each.question.question}\nAnswer: {each.question.answer}" for each in checked)
-        texts = (self._assignment.question, _plain(self._first), checks)
-        passages = self._evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
+        checks = "\n".join(f"Question: {item.question.question}\nAnswer: {item.question.answer}" for item in checked)
+        texts = (self._assignment.question, _join_supported(self._first), checks)
+        passages = self._collect_evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
         context = replace(brief.context, passages=passages)
         values = {
             "passages": fenced_passages(context.passages),
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _plain(self._first)),
+            "answer": fence("answer", _join_supported(self._first)),
             "checks": fence("checks", checks),
             "refusal": NOT_ANSWERED,
         }
         # A new account: the usage of the first answer is counted.
-        asked = replace(request, prompt=prompt.id, messages=with_history(prompt, values), account=UsageAccount())
+        revised_request = replace(request, prompt=prompt.id, messages=with_history(prompt, values), account=UsageAccount())
         # A shorter prompt of the first answer is no revision.
-        brief = replace(brief, request=asked, shorter=None, text="")
+        brief = replace(brief, request=revised_request, shorter=None, text="")
         return replace(brief, retrieval=self._first.retrieval, context=context, usage=self._usage)
 
-    def _evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
+    def _collect_evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
         """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""
-        own = self._assignment.brief.context.passages
+        first_passages = self._assignment.brief.context.passages
         cited = {citation.chunk_id for citation in self._first.citations}
-        found = [passage for passage in own if passage.chunk_ids & cited]
-        found += [passage for each in checked for passage in each.passages]
-        found += [passage for passage in own if not passage.chunk_ids & cited]
-        kept: dict[tuple[str, int], Passage] = {}
-        for passage in found:
-            place = (passage.chunk_id, passage.start_char)
+        candidates = [passage for passage in first_passages if passage.chunk_ids & cited]
+        candidates += [passage for item in checked for passage in item.passages]
+        candidates += [passage for passage in first_passages if not passage.chunk_ids & cited]
+        selected: dict[tuple[str, int], Passage] = {}
+        for passage in candidates:
+            key = (passage.chunk_id, passage.start_char)
             size = size_tokens([passage])
-            if place not in kept and (size <= tokens or not kept):
-                kept[place] = replace(passage, marker=len(kept) + 1, beside=None)
+            if key not in selected and (size <= tokens or not selected):
+                selected[key] = replace(passage, marker=len(selected) + 1, beside=None)
                 tokens -= size
-        return tuple(kept.values())
+        return tuple(selected.values())
 
     def _timed_calls(self) -> StructuredCalls:
         left_s = self._left_s()
@@ -249,6 +253,6 @@ class _Revising:
         return None if self._ends_at is None else max(0.0, self._ends_at - asyncio.get_running_loop().time())
 
 
-def _plain(answer: Generated) -> str:
+def _join_supported(answer: Generated) -> str:
     """Return the supported sentences of an answer without markers."""
     return " ".join(claim.text for claim in answer.claims if claim.supported) or answer.text
