@@ -28,8 +28,8 @@ from agentic_rag_backend.knowledge.extraction.ballots import RELATIONS, Ballot, 
 from agentic_rag_backend.knowledge.extraction.rules import RuledDocument
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 from agentic_rag_backend.knowledge.extraction.word_scores import CLASSES, DECIDED, SLOTS, WordScores, word_pieces
-from agentic_rag_backend.models.embedding import onnx_graph
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
+from agentic_rag_backend.models.embedding.onnx import onnx_graph
 from extraction import chunk, gold_types, read
 from report import data
 from seed_names import SEED_NAMES

@@ -21,7 +21,7 @@ from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.ingestion.reindexer import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
+from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue

@@ -10,9 +10,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.memory import give_back
-from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
-from agentic_rag_backend.models.embedding.integer_products import with_float_products, with_integer_products
-from agentic_rag_backend.models.embedding.lookup import looked_up_first
+from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
+from agentic_rag_backend.models.embedding.onnx.integer_products import with_float_products, with_integer_products
+from agentic_rag_backend.models.embedding.onnx.lookup import looked_up_first
 
 Arithmetic = Literal["float32", "int8"]
 _LOAD_FAILURES = (failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.InvalidProtobuf, failures.NoModel)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, make_attribute, rewrite_model
+from agentic_rag_backend.models.embedding.onnx.onnx_graph import INT8, OnnxGraph, OnnxNode, make_attribute, rewrite_model
 
 _BY_ROW = range(13, 18)
 """Versions of the standard operators in which `_by_row` is written. For others, every factor has one scale."""

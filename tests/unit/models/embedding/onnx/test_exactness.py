@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.models.embedding import exactness
+from agentic_rag_backend.models.embedding.onnx import exactness
 
 
 def test_small_numbers_are_multiplied_exactly_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import functools
 import numpy as np
 import onnxruntime
 
-from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxNode, integer_field, message_field
+from agentic_rag_backend.models.embedding.onnx.onnx_graph import INT8, OnnxNode, integer_field, message_field
 
 _SIZE = 64
 """Rows and columns of both factors."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import OnnxGraph, OnnxNode, rewrite_model
+from agentic_rag_backend.models.embedding.onnx.onnx_graph import OnnxGraph, OnnxNode, rewrite_model
 
 
 def looked_up_first(model: bytes) -> bytes:
