@@ -25,7 +25,7 @@ from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.statements import is_statement
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.models.llm.reply_reading import RawReply, read_object, read_text
+from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, read_object, read_text
 from agentic_rag_backend.plugins.question_grammar.patterns import pattern_questions
 from agentic_rag_backend.retrieval.options.leg_weights import preset_for
 

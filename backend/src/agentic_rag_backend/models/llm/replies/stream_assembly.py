@@ -8,8 +8,8 @@ from typing import Any
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.models.llm.completions import read_chunk
-from agentic_rag_backend.models.llm.reply_reading import RawReply
+from agentic_rag_backend.models.llm.replies.completions import read_chunk
+from agentic_rag_backend.models.llm.replies.reply_reading import RawReply
 
 CUT = "length"
 """Reason for the end of a reply that is not whole: its limit of tokens, or its time."""

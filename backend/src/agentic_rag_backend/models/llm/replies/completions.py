@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletion
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.reply_reading import RawReply
+from agentic_rag_backend.models.llm.replies.reply_reading import RawReply
 
 FILTERED = "content_filter"
 """Ending of a reply that a filter of the endpoint removed."""

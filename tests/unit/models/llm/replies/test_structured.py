@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.models.llm.reply_reading import read_object
+from agentic_rag_backend.models.llm.replies.reply_reading import read_object
 from agentic_rag_testing.models.behaviour import instance
 
 SCHEMA = {

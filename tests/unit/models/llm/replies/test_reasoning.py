@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.models.llm.reasoning import ReasoningFilter, without_reasoning
+from agentic_rag_backend.models.llm.replies.reasoning import ReasoningFilter, without_reasoning
 
 FRAGMENTS = (
     "```",
