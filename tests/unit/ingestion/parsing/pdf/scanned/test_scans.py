@@ -10,10 +10,10 @@ from pdf_files import Page, pdf_of
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
-from agentic_rag_backend.ingestion.parsing.pdf import scans
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.scans import list_pages
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import UNKNOWN, raise_boxes
+from agentic_rag_backend.ingestion.parsing.pdf.scanned import scans
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.scans import list_pages
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.sizes import UNKNOWN, raise_boxes
 from agentic_rag_backend.ingestion.recognition.base import (
     NoRecogniser,
     NotRecognised,

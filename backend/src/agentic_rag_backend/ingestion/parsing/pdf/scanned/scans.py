@@ -15,8 +15,8 @@ import pypdfium2.raw as pdfium
 from agentic_rag_backend.domain.document import Failure
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout, layout_of
-from agentic_rag_backend.ingestion.parsing.pdf.recognised import words_on
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle_sizes
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.recognised import words_on
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.sizes import settle_sizes
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, Recogniser, confidence_of
 

@@ -12,7 +12,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import raise_boxes
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.sizes import raise_boxes
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord, turn_box
 from agentic_rag_backend.ingestion.recognition.base import Picture, RecognisedWord
 

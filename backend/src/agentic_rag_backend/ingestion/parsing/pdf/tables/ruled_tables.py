@@ -10,7 +10,7 @@ from statistics import median
 import pypdfium2
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.rulings import Grid, grids_of
+from agentic_rag_backend.ingestion.parsing.pdf.tables.rulings import Grid, grids_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import line_of, rows_of, segments_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 
