@@ -23,7 +23,7 @@ from agentic_rag_backend.generation.answerability.languages import LanguageJudge
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.uploads import Upload

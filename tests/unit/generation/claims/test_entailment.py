@@ -13,7 +13,7 @@ from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.entailment import MIN_OVERLAP, EntailmentVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.entailment.base import Inference, Label, Pair
 
 TEXT = "Mira Voss founded the Halden Institute in 1994. It studies tides and currents along the northern coast."

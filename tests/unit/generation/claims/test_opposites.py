@@ -7,7 +7,7 @@ import pytest
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 
 
 def reason(text: str, claim: str) -> Reason | None:

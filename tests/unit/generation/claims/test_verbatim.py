@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 
 TEXT = (
     "MarkItDown reads PDF, PowerPoint, Word (with tables), Excel and EPubs. The committee denied that the plan was approved. "

@@ -44,7 +44,7 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
+from agentic_rag_backend.generation.evidence.context import passages_of, theme_chunk_ids
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")

@@ -35,7 +35,7 @@ from agentic_rag_backend.generation.claims.tokens import (
     without_references,
 )
 from agentic_rag_backend.generation.claims.verbatim import Copy, VerbatimPassages, has_verb
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.languages import ENGLISH, language_near
 from agentic_rag_backend.language.lexicon import Language, language_of_code
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.generation.context import Context, Passage, passage_of, size_tokens
+from agentic_rag_backend.generation.evidence.context import Context, Passage, passage_of, size_tokens
 from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
