@@ -15,15 +15,15 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused
-from agentic_rag_backend.ingestion.chunking import agentic, proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from
-from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
-from agentic_rag_backend.ingestion.chunking.semantic import find_breakpoints
 from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
 from agentic_rag_backend.ingestion.chunking.sentence_windows import windows_of
+from agentic_rag_backend.ingestion.chunking.strategies import agentic, proposition
+from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
+from agentic_rag_backend.ingestion.chunking.strategies.semantic import find_breakpoints
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import RULES

@@ -26,8 +26,8 @@ from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.attaching import Attaching
 from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
-from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import check_options
+from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
 from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion

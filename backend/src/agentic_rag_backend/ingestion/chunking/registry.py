@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
-from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
-from agentic_rag_backend.ingestion.chunking.parent_chunks import ParentChildChunker
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
-from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
+from agentic_rag_backend.ingestion.chunking.strategies.ast import AstChunker
+from agentic_rag_backend.ingestion.chunking.strategies.fixed import FixedChunker
+from agentic_rag_backend.ingestion.chunking.strategies.parent_chunks import ParentChildChunker
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import RecursiveChunker
+from agentic_rag_backend.ingestion.chunking.strategies.structure import StructureChunker
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 PARENT_CHILD = "parent_child"

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.functions import definitions_of
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, is_tiny
 from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, shared_path
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import RecursiveChunker, is_tiny
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.ingestion.chunking import agentic, sentence_windows
+from agentic_rag_backend.ingestion.chunking import sentence_windows
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
 from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow, windows_of
+from agentic_rag_backend.ingestion.chunking.strategies import agentic
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

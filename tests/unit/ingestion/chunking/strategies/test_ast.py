@@ -13,11 +13,11 @@ import agentic_rag_backend
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.location import MAX_FUNCTIONS
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.functions import MAX_NAME_CHARACTERS
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
+from agentic_rag_backend.ingestion.chunking.strategies.ast import AstChunker
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.code.code_parser import CodeParser
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

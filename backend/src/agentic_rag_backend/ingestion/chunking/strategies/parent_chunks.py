@@ -12,7 +12,7 @@ from dataclasses import replace
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
-from agentic_rag_backend.ingestion.chunking.recursive import passages_of
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import passages_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 

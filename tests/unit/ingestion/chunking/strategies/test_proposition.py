@@ -13,11 +13,11 @@ from sampling import sampled
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.claims.statements import says_statement
-from agentic_rag_backend.ingestion.chunking import proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from, passage_text
 from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
 from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow
+from agentic_rag_backend.ingestion.chunking.strategies import proposition
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

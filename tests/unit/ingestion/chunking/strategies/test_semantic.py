@@ -12,8 +12,8 @@ from sampling import sampled
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
-from agentic_rag_backend.ingestion.chunking.semantic import find_breakpoints, measure_distances
 from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
+from agentic_rag_backend.ingestion.chunking.strategies.semantic import find_breakpoints, measure_distances
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.language.sentences import split_sentences

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
-from agentic_rag_backend.ingestion.chunking.recursive import is_tiny
 from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, paged_sections, shared_path
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import is_tiny
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
