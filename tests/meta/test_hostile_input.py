@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agentic_rag_backend.api.requests.json_body import loaded
-from agentic_rag_backend.api.schemas.documents import NewDocument
-from agentic_rag_backend.api.schemas.questions import AnswerBody, DualLevelBody, SearchBody
+from agentic_rag_backend.api.schemas.documents.documents import NewDocument
+from agentic_rag_backend.api.schemas.questions.questions import AnswerBody, DualLevelBody, SearchBody
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument

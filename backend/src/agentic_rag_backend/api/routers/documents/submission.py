@@ -18,7 +18,7 @@ from agentic_rag_backend.api.requests.json_body import media_type_of, read_json,
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.responses.errors import logged, request_id_of
-from agentic_rag_backend.api.schemas.documents import (
+from agentic_rag_backend.api.schemas.documents.documents import (
     NewDocument,
     SubmittedFiles,
     SubmittedView,

@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.communities import CommunityOut
+from agentic_rag_backend.api.schemas.knowledge.communities import CommunityOut
 
 router = APIRouter(tags=["communities"], route_class=JsonRoute)
 

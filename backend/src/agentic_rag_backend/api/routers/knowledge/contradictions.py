@@ -10,8 +10,8 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import ListEnvelope
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.contradictions import ContradictionKind, ContradictionView
-from agentic_rag_backend.api.schemas.graph import MAX_ENTITY_NAME_CHARACTERS
+from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionKind, ContradictionView
+from agentic_rag_backend.api.schemas.knowledge.graph import MAX_ENTITY_NAME_CHARACTERS
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)

@@ -15,8 +15,8 @@ from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.attachments import content_disposition
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.entities import EntityDetail, EntityItem
-from agentic_rag_backend.api.schemas.graph import (
+from agentic_rag_backend.api.schemas.knowledge.entities import EntityDetail, EntityItem
+from agentic_rag_backend.api.schemas.knowledge.graph import (
     MAX_ENTITY_NAME_CHARACTERS,
     MAX_RELATION_TYPES,
     NeighbourhoodView,

@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Reader, Services, Writer
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.graph_edits import GraphEditView, MergeBody, RenameBody, SplitBody
+from agentic_rag_backend.api.schemas.knowledge.graph_edits import GraphEditView, MergeBody, RenameBody, SplitBody
 from agentic_rag_backend.domain.graph_edits import MAX_REASON_CHARACTERS
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)

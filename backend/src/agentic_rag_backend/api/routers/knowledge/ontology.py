@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.schemas.ontology import OntologyBody, OntologyView
+from agentic_rag_backend.api.schemas.knowledge.ontology import OntologyBody, OntologyView
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 

@@ -11,7 +11,7 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
-from agentic_rag_backend.api.schemas.raptor import BuildBody, NodeOut, TreeStatus
+from agentic_rag_backend.api.schemas.knowledge.raptor import BuildBody, NodeOut, TreeStatus
 from agentic_rag_backend.raptor.build_options import BuildOptions
 
 router = APIRouter(tags=["raptor"], route_class=IdempotentRoute)

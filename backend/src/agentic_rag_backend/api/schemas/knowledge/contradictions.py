@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.entities import INVALID_AT, VALID_AT, EntityView
+from agentic_rag_backend.api.schemas.knowledge.entities import INVALID_AT, VALID_AT, EntityView
 from agentic_rag_backend.domain.contradictions import Contradiction, Side
 from agentic_rag_backend.domain.graph import EntityRef
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, View
-from agentic_rag_backend.api.schemas.documents import FailureView, Method
+from agentic_rag_backend.api.schemas.documents.documents import FailureView, Method
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
 from agentic_rag_backend.ingestion.extracting import ChunkExtraction
 

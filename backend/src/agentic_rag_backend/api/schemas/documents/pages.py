@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.places import BOX_DESCRIPTION
+from agentic_rag_backend.api.schemas.documents.places import BOX_DESCRIPTION
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.document_pages import DocumentPage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.places import FilePlace, file_place
+from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation, ClaimStatus
 
 

@@ -11,8 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ConfigDict, Field, ValidationError, create_model, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
-from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
-from agentic_rag_backend.api.schemas.places import FilePlace, file_place
+from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
+from agentic_rag_backend.api.schemas.knowledge.entities import EntityView, RelationshipView
 from agentic_rag_backend.domain.document import (
     MAX_QUESTIONS_PER_CHUNK,
     Chunk,

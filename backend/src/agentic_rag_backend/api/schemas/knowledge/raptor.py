@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
-from agentic_rag_backend.api.schemas.communities import FindingView, SourceView, ThemeIndexStatus
+from agentic_rag_backend.api.schemas.knowledge.communities import FindingView, SourceView, ThemeIndexStatus
 from agentic_rag_backend.raptor.node_views import TreeNodeView
 
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
-from agentic_rag_backend.api.schemas.contradictions import ContradictionView
-from agentic_rag_backend.api.schemas.documents import Location, ParentView
-from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
-from agentic_rag_backend.api.schemas.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
+from agentic_rag_backend.api.schemas.documents.documents import Location, ParentView
+from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionView
+from agentic_rag_backend.api.schemas.knowledge.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
+from agentic_rag_backend.api.schemas.questions.citations import CitationView, ClaimView
+from agentic_rag_backend.api.schemas.questions.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
 from agentic_rag_backend.application.search import DualLevelResult
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, LevelWeights, Retrieval, ThemeHit, Trace
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.search import ResultView, TraceView
+from agentic_rag_backend.api.schemas.questions.search import ResultView, TraceView
 from agentic_rag_backend.retrieval.ranking_explanation import Explanation
 
 

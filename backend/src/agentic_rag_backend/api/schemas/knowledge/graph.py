@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
-from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
+from agentic_rag_backend.api.schemas.knowledge.entities import EntityView, RelationshipView
 from agentic_rag_backend.knowledge.paths.base import (
     MAX_HOPS,
     MAX_PATHS,

@@ -6,9 +6,9 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from agentic_rag_backend.api.schemas.answers import UsageView
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
-from agentic_rag_backend.api.schemas.documents import Chunking, FailureView, Location
+from agentic_rag_backend.api.schemas.documents.documents import Chunking, FailureView, Location
+from agentic_rag_backend.api.schemas.questions.answers import UsageView
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.ingestion.previewing import ChunkPreview
 
