@@ -20,9 +20,9 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.languages import LanguageJudge
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument

@@ -24,7 +24,7 @@ from agentic_rag_backend.generation.base import (
 )
 from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
 from agentic_rag_backend.generation.claims.base import VerifierFactory
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter

@@ -19,11 +19,11 @@ from itertools import pairwise
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.conflicts import Evidence, find_conflict
-from agentic_rag_backend.generation.claims.names import Surroundings
+from agentic_rag_backend.generation.claims.comparison.conflicts import Evidence, find_conflict
+from agentic_rag_backend.generation.claims.comparison.names import Surroundings
+from agentic_rag_backend.generation.claims.comparison.polarity import denies_otherwise, hides_hedge
+from agentic_rag_backend.generation.claims.comparison.quantities import misplaces_number
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage, index_passage
-from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
-from agentic_rag_backend.generation.claims.quantities import misplaces_number
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import (
     Token,
@@ -34,7 +34,7 @@ from agentic_rag_backend.generation.claims.tokens import (
     references_in,
     without_references,
 )
-from agentic_rag_backend.generation.claims.verbatim import Copy, VerbatimPassages, has_verb
+from agentic_rag_backend.generation.claims.verifiers.verbatim import Copy, VerbatimPassages, has_verb
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.languages import ENGLISH, language_near
 from agentic_rag_backend.language.lexicon import Language, language_of_code

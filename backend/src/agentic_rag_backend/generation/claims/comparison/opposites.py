@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from agentic_rag_backend.generation.claims.polarity import find_denials
+from agentic_rag_backend.generation.claims.comparison.polarity import find_denials
 from agentic_rag_backend.generation.claims.tokens import Token, content_of
 from agentic_rag_backend.language.lexicon import Language
 

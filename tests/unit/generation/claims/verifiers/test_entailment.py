@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.claims import entailment
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.entailment import MIN_OVERLAP, EntailmentVerifier
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.verifiers import entailment
+from agentic_rag_backend.generation.claims.verifiers.entailment import MIN_OVERLAP, EntailmentVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.entailment.base import Inference, Label, Pair
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.conflicts import misquotes
-from agentic_rag_backend.generation.claims.lexical import MAX_CLAIM_CHARACTERS, LexicalVerifier
+from agentic_rag_backend.generation.claims.comparison.conflicts import misquotes
+from agentic_rag_backend.generation.claims.comparison.polarity import find_denials, find_hedges
 from agentic_rag_backend.generation.claims.passages import IndexedPassage, Window
-from agentic_rag_backend.generation.claims.polarity import find_denials, find_hedges
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import Token, mentions_in, read_tokens
+from agentic_rag_backend.generation.claims.verifiers.lexical import MAX_CLAIM_CHARACTERS, LexicalVerifier
 from agentic_rag_backend.generation.similarity import RelativeSimilarity, relative_to
 from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin
 from agentic_rag_backend.language.lexicon import Language, language_of_code, plain_form

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.judging import ModelVerifier
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.verifiers.judging import ModelVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

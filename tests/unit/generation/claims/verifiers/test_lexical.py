@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.generation.claims.base import Reason
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 
 HALDEN = "The Halden Institute was founded in 1994 by Mira Voss. It studies tides in the northern fjords."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 
 LOANS = """| Branch | 2022 | 2023 |

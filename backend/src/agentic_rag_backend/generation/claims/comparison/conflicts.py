@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason
-from agentic_rag_backend.generation.claims.frames import changes_frame, swaps_sides
-from agentic_rag_backend.generation.claims.names import Surroundings, changes_name, joins_names
-from agentic_rag_backend.generation.claims.opposites import states_opposite
-from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
-from agentic_rag_backend.generation.claims.quantities import changes_quantity
+from agentic_rag_backend.generation.claims.comparison.frames import changes_frame, swaps_sides
+from agentic_rag_backend.generation.claims.comparison.names import Surroundings, changes_name, joins_names
+from agentic_rag_backend.generation.claims.comparison.opposites import states_opposite
+from agentic_rag_backend.generation.claims.comparison.polarity import denies_otherwise, hides_hedge
+from agentic_rag_backend.generation.claims.comparison.quantities import changes_quantity
+from agentic_rag_backend.generation.claims.comparison.unspaced import exchanges_sides, replaces_name
 from agentic_rag_backend.generation.claims.tokens import Token
-from agentic_rag_backend.generation.claims.unspaced import exchanges_sides, replaces_name
 from agentic_rag_backend.language.languages import ENGLISH
 from agentic_rag_backend.language.lexicon import Language, plain_form
 

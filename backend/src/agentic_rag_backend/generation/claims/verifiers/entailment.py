@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.language.independence import refers_back
 from agentic_rag_backend.language.languages import ENGLISH, language_near
 from agentic_rag_backend.language.sentences import split_sentences
