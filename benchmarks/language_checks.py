@@ -26,7 +26,7 @@ from agentic_rag_backend.generation.claims.verifiers.translation import Embeddin
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from corpora import ingest_uploads

@@ -18,7 +18,7 @@ from agentic_rag_backend.api.schemas.questions.questions import AnswerBody, Dual
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
-from agentic_rag_backend.ingestion import metadata_checks
+from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor

@@ -19,7 +19,7 @@ from agentic_rag_backend.api.schemas.documents.previews import MAX_PREVIEWED_CHU
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.previewing import MAX_PREVIEW_BYTES
+from agentic_rag_backend.ingestion.prepare.previewing import MAX_PREVIEW_BYTES
 
 router = APIRouter(tags=["documents"], route_class=GuardedRoute)
 _FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})

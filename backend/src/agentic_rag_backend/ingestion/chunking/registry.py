@@ -27,7 +27,7 @@ SEMANTIC = "semantic"
 AGENTIC = "agentic"
 PROPOSITION = "proposition"
 KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC, AGENTIC, PROPOSITION)
-"""All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.chunk_reading`."""
+"""All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.prepare.chunk_reading`."""
 WITH_PARENTS = (PARENT_CHILD, PROPOSITION)
 PERCENTILES = (50, 99)
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}

@@ -30,7 +30,7 @@ from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.document import ATTACHMENT_MODES, ProcessingOptions
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
-from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
+from agentic_rag_backend.ingestion.accept.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
 from agentic_rag_backend.knowledge.extraction.methods import METHODS
 from agentic_rag_backend.stores.catalogue.base import Expected
 

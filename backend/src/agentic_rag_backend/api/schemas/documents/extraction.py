@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from agentic_rag_backend.api.schemas.base import Body, View
 from agentic_rag_backend.api.schemas.documents.documents import FailureView, Method
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
-from agentic_rag_backend.ingestion.extracting import ChunkExtraction
+from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtraction
 
 
 class ExtractionBody(Body):

@@ -10,7 +10,7 @@ from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.documents.documents import Chunking, FailureView, Location
 from agentic_rag_backend.api.schemas.questions.answers import UsageView
 from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.ingestion.previewing import ChunkPreview
+from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreview
 
 MAX_PREVIEWED_CHUNKS = 1000
 

@@ -11,8 +11,8 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion import batches as module
-from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
+from agentic_rag_backend.ingestion.commit import batches as module
+from agentic_rag_backend.ingestion.commit.batches import Batches, PreparedJob
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 
 TENANT, OTHER = TenantId("t_" + "1" * 32), TenantId("t_" + "2" * 32)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from document_versions import version_of
 
-from agentic_rag_backend.ingestion.commitment import _report_failures
+from agentic_rag_backend.ingestion.commit.commitment import _report_failures
 
 LEFT_OUT = "3 names are not in the graph"
 

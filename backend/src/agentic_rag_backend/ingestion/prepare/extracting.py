@@ -11,9 +11,9 @@ from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.uploads import checked_method
+from agentic_rag_backend.ingestion.accept.uploads import checked_method
+from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.extraction.methods import RULES

@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptio
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.generation.claims.statements import says_statement
-from agentic_rag_backend.ingestion import chunk_reading
-from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
+from agentic_rag_backend.ingestion.prepare import chunk_reading
+from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

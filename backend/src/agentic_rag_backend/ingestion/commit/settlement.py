@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.document import DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
-from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.identity.decisions import entity_id

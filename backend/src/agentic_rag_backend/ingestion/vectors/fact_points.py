@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Support
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
+from agentic_rag_backend.ingestion.commit.unsettled_names import UnsettledNames
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 

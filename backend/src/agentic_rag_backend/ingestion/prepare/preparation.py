@@ -15,10 +15,10 @@ from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
-from agentic_rag_backend.ingestion.computation import Completed, Computation
-from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
+from agentic_rag_backend.ingestion.prepare.computation import Completed, Computation
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, JobStopped, Run, Step
 from agentic_rag_backend.knowledge.extraction.base import Origin

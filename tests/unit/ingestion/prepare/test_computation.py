@@ -15,8 +15,8 @@ from agentic_rag_backend.domain.document import Chunk, ProcessingOptions, conten
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, read_file
+from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Vectors

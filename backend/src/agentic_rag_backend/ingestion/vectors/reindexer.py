@@ -15,10 +15,10 @@ from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
-from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
-from agentic_rag_backend.ingestion.computation import Computation, recipe_of
+from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
+from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import DocumentVersion
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, OWNERS_BYTES, size_of
-from agentic_rag_backend.ingestion.metadata_checks import check_metadata
+from agentic_rag_backend.ingestion.accept.metadata_checks import check_metadata
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.preparation import (
+from agentic_rag_backend.ingestion.prepare.preparation import (
     MAX_WARNING_CHARACTERS,
     MAX_WARNINGS,
     MAX_WARNINGS_BYTES,

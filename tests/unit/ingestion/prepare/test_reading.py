@@ -10,9 +10,9 @@ from document_versions import version_of
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.reading import SMALL_BYTES, FileSource, IsolatedReader
+from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
+from agentic_rag_backend.ingestion.prepare.reading import SMALL_BYTES, FileSource, IsolatedReader
 
 TENANT = TenantId("t_" + "1" * 32)
 

@@ -18,12 +18,12 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
-from agentic_rag_backend.ingestion.commitment import committed_result
+from agentic_rag_backend.ingestion.accept.uploads import Upload
+from agentic_rag_backend.ingestion.commit.commitment import committed_result
 from agentic_rag_backend.ingestion.parsing.base import Attachment
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
-from agentic_rag_backend.ingestion.preparation import superseded_error
-from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.prepare.preparation import superseded_error
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, Parent, Submitted

@@ -25,7 +25,7 @@ from agentic_rag_backend.ingestion.chunking.strategies import agentic, propositi
 from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.strategies.semantic import find_breakpoints
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader
+from agentic_rag_backend.ingestion.prepare.reading import SMALL_BYTES, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors

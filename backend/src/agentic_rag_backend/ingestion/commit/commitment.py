@@ -15,9 +15,9 @@ from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, si
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
-from agentic_rag_backend.ingestion.chunk_points import PointFields
-from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded_error
+from agentic_rag_backend.ingestion.prepare.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded_error
+from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, JobStopped, Run
 from agentic_rag_backend.knowledge.extraction.fields import with_fields

@@ -14,8 +14,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.commitment import Commitment, Order, WrittenVersion
-from agentic_rag_backend.ingestion.settlement import Settlement
+from agentic_rag_backend.ingestion.commit.commitment import Commitment, Order, WrittenVersion
+from agentic_rag_backend.ingestion.commit.settlement import Settlement
 from agentic_rag_backend.jobs.base import Continuation, QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
