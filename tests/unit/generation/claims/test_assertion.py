@@ -10,7 +10,7 @@ from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 
 CLAIM = "The committee approved the plan."
 

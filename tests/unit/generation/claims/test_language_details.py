@@ -14,7 +14,7 @@ from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerif
 from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
 
 UNRELATED = {sentence for group in COHORT.values() for sentence in group}

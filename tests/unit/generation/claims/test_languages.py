@@ -19,7 +19,7 @@ from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerif
 from agentic_rag_backend.generation.claims.verifiers.translation import MAX_QUOTES, EmbeddingVerifier, list_candidates
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
 
 LEAST_KEPT = 0.9

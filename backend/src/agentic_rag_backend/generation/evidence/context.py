@@ -11,8 +11,8 @@ from agentic_rag_backend.domain.location import Region, joined_regions
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.language.entries.reading import header_at
 from agentic_rag_backend.language.languages import language_in
-from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.language.words import content_forms
 

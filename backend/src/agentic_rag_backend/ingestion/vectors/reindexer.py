@@ -20,7 +20,7 @@ from agentic_rag_backend.ingestion.prepare.computation import Computation, recip
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
 from agentic_rag_backend.knowledge.extraction.base import Origin
-from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
 from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentHeader, DocumentRecord, PreparedChunk, TransferCatalogue

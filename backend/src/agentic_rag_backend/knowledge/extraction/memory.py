@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Extraction, GraphEdge, StatedFact, normalise_name
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.visible.support import states_now
-from agentic_rag_backend.language.periods import end_of
+from agentic_rag_backend.language.times.periods import end_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.graph.episodes import KnownEntity, KnownFact

@@ -18,7 +18,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import MAX_ALIASES, Mode
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.relations import RELATED
 from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
-from agentic_rag_backend.language.periods import period_of
+from agentic_rag_backend.language.times.periods import period_of
 
 MAX_RELATION_CHARACTERS = 64
 _End = tuple[str, str, list[Place]]

@@ -24,7 +24,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.memory import DocumentMemory
 from agentic_rag_backend.knowledge.extraction.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
-from agentic_rag_backend.language.periods import document_date, period_of
+from agentic_rag_backend.language.times.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeEngine, EpisodeFact, EpisodeKnowledge, EpisodeScope

@@ -16,7 +16,7 @@ from agentic_rag_backend.generation.claims.comparison.quantities import changes_
 from agentic_rag_backend.generation.claims.comparison.unspaced import exchanges_sides, replaces_name
 from agentic_rag_backend.generation.claims.tokens import Token
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.lexicon import Language, plain_form
+from agentic_rag_backend.language.vocabulary.lexicon import Language, plain_form
 
 _QUOTED = re.compile('["“”„«「『]([^"“”„«»「」『』]{3,600})(?:["“”»」』]|\\Z)')
 """A quotation. One that the claim does not close ends with the claim."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agentic_rag_backend.generation.claims.tokens import Mention, Token, mentions_in, outside_parentheses
-from agentic_rag_backend.language.lexicon import Language, plain_form
+from agentic_rag_backend.language.vocabulary.lexicon import Language, plain_form
 
 Frame = tuple[str, ...]
 """The side (before, after or around), and two or three words, of which one carries meaning."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agentic_rag_backend.generation.claims.tokens import Token, mentions_in
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.vocabulary.lexicon import Language
 
 
 @dataclass(frozen=True, slots=True)

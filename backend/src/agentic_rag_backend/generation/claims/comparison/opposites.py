@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from agentic_rag_backend.generation.claims.comparison.polarity import find_denials
 from agentic_rag_backend.generation.claims.tokens import Token, content_of
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.vocabulary.lexicon import Language
 
 
 def states_opposite(

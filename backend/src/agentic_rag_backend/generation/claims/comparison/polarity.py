@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.generation.claims.tokens import Token, content_of
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.vocabulary.lexicon import Language
 
 _REACH = 8
 """Words after a denial or hedge that are read for its scope."""

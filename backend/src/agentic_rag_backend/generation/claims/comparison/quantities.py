@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, read_tokens
 from agentic_rag_backend.language.entries.base import Entry
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.vocabulary.lexicon import Language
 
 _PERCENT = "percent"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from agentic_rag_backend.generation.claims.tokens import Token
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.vocabulary.lexicon import Language
 
 _LONGEST = 8
 """Characters between two others that may be a name."""

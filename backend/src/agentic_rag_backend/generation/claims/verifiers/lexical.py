@@ -37,7 +37,7 @@ from agentic_rag_backend.generation.claims.tokens import (
 from agentic_rag_backend.generation.claims.verifiers.verbatim import Copy, VerbatimPassages, has_verb
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.languages import ENGLISH, language_near
-from agentic_rag_backend.language.lexicon import Language, language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 
 MIN_SUPPORT = 0.6
 """Least share of a claim's weighted words that the quotes under it must cover together."""

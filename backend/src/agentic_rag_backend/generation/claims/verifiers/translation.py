@@ -23,7 +23,7 @@ from agentic_rag_backend.generation.claims.tokens import Token, mentions_in, rea
 from agentic_rag_backend.generation.claims.verifiers.lexical import MAX_CLAIM_CHARACTERS, LexicalVerifier
 from agentic_rag_backend.generation.similarity import RelativeSimilarity, relative_to
 from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin
-from agentic_rag_backend.language.lexicon import Language, language_of_code, plain_form
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code, plain_form
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)

@@ -17,7 +17,7 @@ from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import BRACKETED_NUMBER
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.lexicon import Language, language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 MAX_ITEM_WORDS = 8

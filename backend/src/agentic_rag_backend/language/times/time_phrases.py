@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
-from agentic_rag_backend.language.periods import period_of
+from agentic_rag_backend.language.times.periods import period_of
 from agentic_rag_backend.language.values import Moment, placed_moments
 
 Relation = Literal["at", "before", "after", "since", "until"]

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from agentic_rag_backend.language.languages import STOP_WORDS
-from agentic_rag_backend.language.lexicon import Language, language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 
 LEXICA = {path.name.removesuffix(".toml"): path for path in (files("agentic_rag_backend.language") / "lexica").iterdir()}
 FURTHER = {"irregular", "synonyms", "same_units"}
