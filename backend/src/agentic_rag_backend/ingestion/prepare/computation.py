@@ -24,8 +24,8 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
-from agentic_rag_backend.knowledge.extraction.code_relations import with_code
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.relations.code_relations import with_code
 from agentic_rag_backend.knowledge.model_calls import ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk

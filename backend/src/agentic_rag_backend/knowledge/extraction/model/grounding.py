@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import name_words, normalise_name
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS
+from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FACT_CHARACTERS
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
 from agentic_rag_backend.language.words import content_forms
 

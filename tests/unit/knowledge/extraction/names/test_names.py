@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, find_spans
+from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, find_spans
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 
 

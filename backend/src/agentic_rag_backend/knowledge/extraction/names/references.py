@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import EntityMention, ExtractedRelationship, Extraction, normalise_name
-from agentic_rag_backend.knowledge.extraction.entity_types import WORK
+from agentic_rag_backend.knowledge.extraction.types.entity_types import WORK
 from agentic_rag_backend.language.titles import is_excerpt
 
 CITES = "cites"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.knowledge.extraction.references import references
+from agentic_rag_backend.knowledge.extraction.names.references import references
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 
 if TYPE_CHECKING:

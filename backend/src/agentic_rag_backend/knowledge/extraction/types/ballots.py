@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.knowledge.extraction.entity_types import (
+from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
+from agentic_rag_backend.knowledge.extraction.names.names import Span
+from agentic_rag_backend.knowledge.extraction.tokens import Tokens
+from agentic_rag_backend.knowledge.extraction.types.entity_types import (
     GROUP,
     ORGANISATION,
     OTHER,
@@ -18,11 +21,8 @@ from agentic_rag_backend.knowledge.extraction.entity_types import (
     type_from_context,
     type_from_words,
 )
-from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
-from agentic_rag_backend.knowledge.extraction.geography import REGIONS
-from agentic_rag_backend.knowledge.extraction.names import Span
-from agentic_rag_backend.knowledge.extraction.tokens import Tokens
-from agentic_rag_backend.knowledge.extraction.word_scores import CLASSES, DECIDED, WordScores
+from agentic_rag_backend.knowledge.extraction.types.geography import REGIONS
+from agentic_rag_backend.knowledge.extraction.types.word_scores import CLASSES, DECIDED, WordScores
 
 _MOST_VOTES = 6.0
 _LEAST_VOTES = 0.6

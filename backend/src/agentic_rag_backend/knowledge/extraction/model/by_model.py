@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import ExtractedRelationship, Extraction, normalise_name
 from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
-from agentic_rag_backend.knowledge.extraction.inquiries import PROMPT, ModelExtractionOptions, inquiry
-from agentic_rag_backend.knowledge.extraction.replies import read_reply
+from agentic_rag_backend.knowledge.extraction.model.inquiries import PROMPT, ModelExtractionOptions, inquiry
+from agentic_rag_backend.knowledge.extraction.model.replies import read_reply
+from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, OTHER
 from agentic_rag_backend.knowledge.model_calls import (
     BUDGET_SPENT,
     INVALID,

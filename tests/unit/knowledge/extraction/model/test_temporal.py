@@ -18,9 +18,9 @@ from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationTy
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, ModelRateLimited, ModelReplyInvalid, StoreUnavailable
 from agentic_rag_backend.knowledge.extraction.base import Origin
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalEngine, TemporalExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine, TemporalExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.plugins.graphiti.episodes import open_episodes

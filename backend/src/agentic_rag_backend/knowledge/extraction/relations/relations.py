@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from agentic_rag_backend.knowledge.extraction.entity_types import DATE, PLACE
-from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, word_set
+from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, PLACE
 from agentic_rag_backend.knowledge.relation_types import NEGATION
 
 MAX_PER_SENTENCE = 8

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
 from agentic_rag_backend.domain.source_code import DEFINES, CodeName, CodeRelation
-from agentic_rag_backend.knowledge.extraction.entity_types import CODE
+from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE
 from agentic_rag_backend.language.titles import is_excerpt
 
 MAX_NAME_CHARACTERS = 160

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.knowledge.extraction.code import code_end
 from agentic_rag_backend.knowledge.extraction.dates import date_end
-from agentic_rag_backend.knowledge.extraction.extension import MAX_NAME_WORDS, NAME_SHAPES, SKIPPED, Extension
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMMON_INITIALS,
     EVENT_HEADS,
@@ -25,6 +23,8 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WEEKDAYS,
     word_set,
 )
+from agentic_rag_backend.knowledge.extraction.names.code import code_end
+from agentic_rag_backend.knowledge.extraction.names.extension import MAX_NAME_WORDS, NAME_SHAPES, SKIPPED, Extension
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 
 _OPENING = {'"': '"', "“": "”", "``": "''", "«": "»", "„": "“", "″": "″", "‘": "’", "*": "*", "_": "_"}

@@ -19,10 +19,10 @@ from agentic_rag_backend.domain.graph import Extraction, name_words, normalise_n
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, ModelInputRefused, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
-from agentic_rag_backend.knowledge.extraction.by_model import by_rules_instead
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
-from agentic_rag_backend.knowledge.extraction.memory import DocumentMemory
-from agentic_rag_backend.knowledge.extraction.replies import read_reply
+from agentic_rag_backend.knowledge.extraction.model.by_model import by_rules_instead
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.model.memory import DocumentMemory
+from agentic_rag_backend.knowledge.extraction.model.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
 from agentic_rag_backend.language.times.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

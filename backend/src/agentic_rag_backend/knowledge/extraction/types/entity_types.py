@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     EVENT_HEADS,
@@ -21,7 +20,8 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_CUES,
     WORK_HEADS,
 )
-from agentic_rag_backend.knowledge.extraction.names import Span
+from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
+from agentic_rag_backend.knowledge.extraction.names.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 
 PERSON, ORGANISATION, PLACE, WORK, GROUP = "person", "organisation", "place", "work", "group"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, is_name, outermost
+from agentic_rag_backend.knowledge.extraction.model.grounding import GroundedText, is_name, outermost
 
 TEXT = "Hewlett-Packard's office, in the U.S.A., hired Dr. José Martí in 1999. He left. HP sold it to Acme Inc. in Zürich."
 

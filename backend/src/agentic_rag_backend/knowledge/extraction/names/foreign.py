@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span
+from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, Span
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 from agentic_rag_backend.language.languages import ENGLISH, STOP_WORDS, language_of_words
 

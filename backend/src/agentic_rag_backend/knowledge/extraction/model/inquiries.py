@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
-from agentic_rag_backend.knowledge.extraction.entity_types import OTHER
+from agentic_rag_backend.knowledge.extraction.types.entity_types import OTHER
 from agentic_rag_backend.knowledge.model_calls import (
     Inquiry,
 )

@@ -11,12 +11,12 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, name_words, normalise_name
-from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
-from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
-from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Place, is_name, outermost
-from agentic_rag_backend.knowledge.extraction.inquiries import MAX_ALIASES, ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.relations import RELATED
+from agentic_rag_backend.knowledge.extraction.model.grounding import GroundedText, Place, is_name, outermost
+from agentic_rag_backend.knowledge.extraction.model.inquiries import MAX_ALIASES, ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.relations.relations import RELATED
+from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, OTHER
 from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
 from agentic_rag_backend.language.times.periods import period_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agentic_rag_backend.knowledge.extraction.dates import date_end
-from agentic_rag_backend.knowledge.extraction.geography import ADJECTIVES
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     CONNECTORS,
@@ -20,6 +19,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     word_set,
 )
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+from agentic_rag_backend.knowledge.extraction.types.geography import ADJECTIVES
 
 MAX_NAME_WORDS = 14
 NAME_SHAPES = frozenset({Shape.CAPITAL, Shape.UPPER, Shape.INITIAL})

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from agentic_rag_backend.knowledge.extraction.entity_types import ORGANISATION, OTHER, PERSON
 from agentic_rag_backend.knowledge.extraction.lexicon import ORGANISATION_HEADS
-from agentic_rag_backend.knowledge.extraction.names import Span
+from agentic_rag_backend.knowledge.extraction.names.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
+from agentic_rag_backend.knowledge.extraction.types.entity_types import ORGANISATION, OTHER, PERSON
 
 _KNOWN_AS = """
 also known as, also called, also spelled, also written, better known as, best known as, commonly known as, known as,

@@ -13,9 +13,9 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
 from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
-from agentic_rag_backend.knowledge.extraction.by_model import ModelExtractor
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.model.by_model import ModelExtractor
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
 from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
