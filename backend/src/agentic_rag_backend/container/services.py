@@ -55,7 +55,7 @@ from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
