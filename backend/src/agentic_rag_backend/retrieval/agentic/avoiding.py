@@ -68,8 +68,8 @@ class ConstraintResolver:
         if len(numbers) < 2:
             return frozenset()
         bearers = (await self._bearers.read(query.tenant_id, graph, {name: numbers})).get(name, ())
-        others = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
-        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - others
+        other_documents = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
+        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - other_documents
 
     async def filter(self, query: Query, plan: Filter | None) -> Filter | None:
         """Return the filter of a plan without links, in addition to the query's own filter.
@@ -80,10 +80,10 @@ class ConstraintResolver:
         return narrowed(query.filters, await self._links.resolve(query.tenant, plan))
 
 
-def without(own: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
+def without(narrowing: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
     """Return the filter without what avoided entities have, so that searches find other passages in their place."""
     chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
     documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
     if chunks:
-        own = narrowed(own, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
-    return narrowed(own, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else own
+        narrowing = narrowed(narrowing, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
+    return narrowed(narrowing, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else narrowing

@@ -42,8 +42,8 @@ class NegativeConstraint:
     @property
     def details(self) -> dict[str, str]:
         """The form of the trace."""
-        named = {"name": self.name} if self.name else {}
-        return {"kind": self.kind, **named, "value": self.value, "source": self.source}
+        name_field = {"name": self.name} if self.name else {}
+        return {"kind": self.kind, **name_field, "value": self.value, "source": self.source}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,10 @@ def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tupl
 
 
 def united(
-    constraints: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]
+    constraints: Sequence[NegativeConstraint], new_constraints: Sequence[NegativeConstraint]
 ) -> tuple[list[NegativeConstraint], list[str]]:
-    """Return ``constraints`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
-    merged = list(dict.fromkeys((*constraints, *more)))
+    """Return ``constraints`` with ``new_constraints``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
+    merged = list(dict.fromkeys((*constraints, *new_constraints)))
     lost = len(merged) - MAX_CONSTRAINTS
     notes = [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: {lost}"] if lost > 0 else []
     return merged[:MAX_CONSTRAINTS], notes

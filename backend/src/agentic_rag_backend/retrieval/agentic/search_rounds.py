@@ -75,7 +75,7 @@ class Loop:
     @property
     def removed(self) -> bool:
         """Whether negative constraints removed passages: those found, or those of an entity, which are not searched."""
-        return any(each.removed for each in self.rounds) or any(each.chunks for each in self.avoided)
+        return any(search_round.removed for search_round in self.rounds) or any(avoided.chunks for avoided in self.avoided)
 
     def known_ids(self) -> set[str]:
         """Return the ids of the passages of all rounds, after the hard filter as it is now."""
@@ -118,8 +118,8 @@ class Loop:
     @property
     def of_question(self) -> Mapping[str, Any]:
         """Details of the graph search for the question itself."""
-        first = self.found.get("round_1_graph")
-        return first.trace.details if first is not None else {}
+        retrieval = self.found.get("round_1_graph")
+        return retrieval.trace.details if retrieval is not None else {}
 
     def graph_facts(self) -> list[FactHit]:
         """Return the facts of all graph searches that no constraint removes, best first."""

@@ -205,9 +205,9 @@ class Agentic:
             await self._constrain(query, loop, reflection.negative_constraints)
         return len(loop.avoided) > before
 
-    async def _constrain(self, query: Query, loop: Loop, more: Sequence[NegativeConstraint]) -> None:
+    async def _constrain(self, query: Query, loop: Loop, new_constraints: Sequence[NegativeConstraint]) -> None:
         """Add negative constraints. Those of a model that would remove everything found so far are dropped."""
-        constraints, notes = united(loop.constraints, more)
+        constraints, notes = united(loop.constraints, new_constraints)
         new = constraints[len(loop.constraints) :]
         avoided, unresolved = await self._parts.resolver.avoided(query, new)
         pool = loop.hits() if loop.found else []

@@ -85,7 +85,7 @@ async def _find_candidates(stores: Stores, request: _Asked, filter: Filter | Non
         by_leg[QUESTION] = questions.chunks
     scores = request.fuse(by_leg, request.weights)
     order = ranked(scores)
-    first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
-    visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
+    chunks = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
+    visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
     candidates = Candidates(request.vector, legs, scores, order, visible, questions)
-    return candidates, not all(in_time(query, chunk) for chunk in first.values())
+    return candidates, not all(in_time(query, chunk) for chunk in chunks.values())

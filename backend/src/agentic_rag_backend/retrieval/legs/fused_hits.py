@@ -32,8 +32,8 @@ def fused_hits(
     for name, hits in lists.items():
         for hit in hits:
             earlier = merged.get(hit.id)
-            own = {**hit.scores, name: hit.score} if named else hit.scores
-            merged[hit.id] = replace(hit, scores=own) if earlier is None else _with(earlier, hit, own)
+            own_scores = {**hit.scores, name: hit.score} if named else hit.scores
+            merged[hit.id] = replace(hit, scores=own_scores) if earlier is None else _with(earlier, hit, own_scores)
     order = [(item.id, max(0.0, min(1.0, item.score))) for item in ranked(scores)]
     return tuple(replace(merged[id], score=score, scores={**merged[id].scores, "combined": score}) for id, score in order)
 

@@ -104,8 +104,8 @@ def unknown_levels(option: str, levels_asked: Iterable[int], levels_known: Colle
     unknown = sorted(set(levels_asked).difference(levels_known))
     if not unknown or not levels_known:
         return ()
-    none, some = (", ".join(map(str, levels)) for levels in (unknown, sorted(levels_known)))
-    return (f"options.{option}: there is no level {none}; levels are {some}",)
+    none, known_levels = (", ".join(map(str, levels)) for levels in (unknown, sorted(levels_known)))
+    return (f"options.{option}: there is no level {none}; levels are {known_levels}",)
 
 
 def shares_of(names: Collection[str]) -> Any:

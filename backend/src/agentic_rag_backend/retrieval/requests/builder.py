@@ -117,11 +117,11 @@ class QueryBuilder:
 
     def _warn_cut(self, question: str) -> tuple[str, ...]:
         """Return a warning if the embedder reads only the beginning of a question."""
-        read = self._embedder.query_characters(question)
-        if read == len(question):
+        limit = self._embedder.query_characters(question)
+        if limit == len(question):
             return ()
         return (
-            f"query has {len(question)} characters; only the first {read} were embedded, and all of it was searched as words",
+            f"query has {len(question)} characters; only the first {limit} were embedded, and all of it was searched as words",
         )
 
 

@@ -113,15 +113,15 @@ def centre_of(graph: TenantGraph, question: str, names: Sequence[str]) -> tuple[
     return centre, tuple(unknown)
 
 
-def decided(own: float, signal: float) -> float:
+def decided(score: float, signal: float) -> float:
     """Return a weighted sum of a score and a signal, each in [0, 1]."""
-    return OWN_SHARE * own + (1 - OWN_SHARE) * signal
+    return OWN_SHARE * score + (1 - OWN_SHARE) * signal
 
 
-def refined(own: float, signal: float) -> float:
+def refined(score: float, signal: float) -> float:
     """Return the geometric mean of a score and a signal, each in [0, 1] and raised by its base, scaled to [0, 1]."""
     highest = (1 + SCORE_BASE) * (1 + SIGNAL_BASE)
-    value: float = ((own + SCORE_BASE) * (signal + SIGNAL_BASE) / highest) ** 0.5
+    value: float = ((score + SCORE_BASE) * (signal + SIGNAL_BASE) / highest) ** 0.5
     return min(1.0, value)
 
 

@@ -42,10 +42,10 @@ def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> d
     all_terms = np.concatenate(list(passages.values()))
     positions = np.flatnonzero(np.isin(all_terms, np.array(list(question), dtype=np.int64)))
     owners = np.searchsorted(np.cumsum(lengths), positions, side="right")
-    held: list[list[int]] = [[] for _ in passages]
+    terms_of_passages: list[list[int]] = [[] for _ in passages]
     for owner, term in zip(owners.tolist(), all_terms[positions].tolist(), strict=True):
-        held[owner].append(term)
-    return {key: frozenset(terms) for key, terms in zip(passages, held, strict=True)}
+        terms_of_passages[owner].append(term)
+    return {key: frozenset(terms) for key, terms in zip(passages, terms_of_passages, strict=True)}
 
 
 def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> QuestionCoverage[K]:

@@ -124,7 +124,7 @@ def _add_trace(
     rewrites: Rewrites,
     failures: Sequence[str],
 ) -> Retrieval:
-    own, sufficient = retrieval.trace, _is_enough(best, correction)
+    own_trace, sufficient = retrieval.trace, _is_enough(best, correction)
     attempts = [
         {
             "query": attempt.text,
@@ -145,12 +145,12 @@ def _add_trace(
     warning = f"insufficient: {best.relevant(correction.threshold)} results have a grade of at least {correction.threshold:g}"
     graded = (attempt.graded.failure for attempt in tried)
     trace = replace(
-        own,
-        methods_used=tuple(dict.fromkeys(("corrective", *own.methods_used))),
-        fallbacks=tuple(dict.fromkeys((*own.fallbacks, *([rewrites.missing] if rewrites.missing else [])))),
-        failures=tuple(dict.fromkeys((*own.failures, *rewrites.failures, *filter(None, graded), *failures))),
-        warnings=(*own.warnings, *([] if sufficient else [f"{warning}; {correction.min_relevant} are required"])),
-        details={**own.details, "corrective": about},
+        own_trace,
+        methods_used=tuple(dict.fromkeys(("corrective", *own_trace.methods_used))),
+        fallbacks=tuple(dict.fromkeys((*own_trace.fallbacks, *([rewrites.missing] if rewrites.missing else [])))),
+        failures=tuple(dict.fromkeys((*own_trace.failures, *rewrites.failures, *filter(None, graded), *failures))),
+        warnings=(*own_trace.warnings, *([] if sufficient else [f"{warning}; {correction.min_relevant} are required"])),
+        details={**own_trace.details, "corrective": about},
         sufficient=sufficient,
     )
     return replace(retrieval, trace=trace)

@@ -73,16 +73,16 @@ class AskedName:
     @property
     def others_documents(self) -> frozenset[str]:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
-        own = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
-        return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own
+        own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
+        return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own_documents
 
     @property
     def undecided_documents(self) -> frozenset[str]:
         """The documents that may be about any bearer, if the question means some of the bearers."""
         if not self.decided:
             return frozenset()
-        own = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
-        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own
+        own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
+        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own_documents
 
     def fits(self, text: str) -> bool:
         """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
@@ -143,10 +143,10 @@ class NamesakeRetriever:
         linked = link_question(graph, query.text)
         called = dict.fromkeys(normalise_name(graph.entity(number).name) for number in linked)
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
-        read = await self._bearers.read(
+        bearers_by_name = await self._bearers.read(
             query.tenant_id, graph, {name: shared[name] for name in sorted(list(shared)[:_MAX_NAMES])}
         )
-        several = {name: bearers for name, bearers in read.items() if sum(bearer.known for bearer in bearers) > 1}
+        several = {name: bearers for name, bearers in bearers_by_name.items() if sum(bearer.known for bearer in bearers) > 1}
         # In a thread: the cost depends on the question and on the chunks of its names.
         return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
 
@@ -177,12 +177,12 @@ class NamesakeRetriever:
         )
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
         try:
-            read = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
+            bearers_by_name = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
         except StoreUnavailable as error:
             forbid_reuse()
             _log.warning("descriptions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
-            read = {}
-        bearers_by_id |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}
+            bearers_by_name = {}
+        bearers_by_id |= {bearer.entity.id: bearer for bearers in bearers_by_name.values() for bearer in bearers}
         return (
             _with_descriptions(retrieval, {id: bearer.description.written for id, bearer in bearers_by_id.items()})
             if bearers_by_id
@@ -242,30 +242,32 @@ def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = froze
         head.remove(hit)
     chosen = {hit.id for hit in head}
     followers = [hit for hit in hits_left if hit.id not in chosen]
-    least, most = (followers[0].score if followers else 0.0), (hits[0].score if hits else 1.0)
-    first = [replace(hit, score=min(most, max(least, hit.score))) for hit in (*head, *extra)]
-    return (*sorted(first, key=lambda hit: -hit.score), *followers)
+    least, highest = (followers[0].score if followers else 0.0), (hits[0].score if hits else 1.0)
+    leading_hits = [replace(hit, score=min(highest, max(least, hit.score))) for hit in (*head, *extra)]
+    return (*sorted(leading_hits, key=lambda hit: -hit.score), *followers)
 
 
 def _asked_names(
     query: Query, graph: TenantGraph, bearers: Mapping[str, tuple[NameBearer, ...]], linked: Mapping[int, float]
 ) -> tuple[AskedName, ...]:
     """Return the shared names of a question with the bearers that it may mean."""
-    read, chunks = words(query.text), SharedChunks(graph, linked)
+    question_words, chunks = words(query.text), SharedChunks(graph, linked)
     names = names_and_numbers(query.text)
-    asked = []
+    asked_names = []
     for name, bearers_of_name in bearers.items():
         forms = tuple(word.form for word in words(name))
-        hints = (names | find_belongings(forms, query.text, read)) - frozenset(forms)
+        hints = (names | find_belongings(forms, query.text, question_words)) - frozenset(forms)
         numbers = [bearer.number for bearer in bearers_of_name]
         neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
         neighbours |= _alone_with(hints, bearers_of_name)
-        asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, neighbours), hints))
-    return tuple(asked)
+        asked_names.append(
+            AskedName(name, bearers_of_name, _meant(query, forms, question_words, bearers_of_name, neighbours), hints)
+        )
+    return tuple(asked_names)
 
 
 def _meant(
-    query: Query, forms: Sequence[str], read: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
+    query: Query, forms: Sequence[str], question_words: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
 ) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
     descriptions = {bearer.number: bearer.description for bearer in bearers if bearer.known}
@@ -273,7 +275,7 @@ def _meant(
     if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
     unknown = {bearer.number for bearer in bearers} - descriptions.keys()
-    return frozenset({*meant(query.text, forms, descriptions, neighbours, read), *unknown})
+    return frozenset({*meant(query.text, forms, descriptions, neighbours, question_words), *unknown})
 
 
 def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
@@ -285,8 +287,8 @@ def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int
     }
     return {
         number
-        for number, own in forms_by_number.items()
-        if own.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
+        for number, own_forms in forms_by_number.items()
+        if own_forms.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
     }
 
 

@@ -59,14 +59,14 @@ def cut(candidates: Sequence[Hit], *, limit: int, min_score: float = 0.0) -> tup
 
 def merged(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits, of several chunks of one parent only the first."""
-    read: set[str] = set()
+    parents: set[str] = set()
     unique = []
     for hit in hits:
         parent = hit.visible.chunk.parent_id
-        if parent is None or parent not in read:
+        if parent is None or parent not in parents:
             unique.append(hit)
         if parent is not None:
-            read.add(parent)
+            parents.add(parent)
     return tuple(unique)
 
 

@@ -88,8 +88,10 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
     return (*ranked, *unranked)
 
 
-def _make_trace(retrieval: Retrieval, request: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
-    details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": read, **reranking.details}}
+def _make_trace(
+    retrieval: Retrieval, request: Rerank, reranking: Reranking, candidate_count: int, times: Mapping[str, float]
+) -> Trace:
+    details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": candidate_count, **reranking.details}}
     return replace(
         retrieval.trace,
         methods_used=(*retrieval.trace.methods_used, request.name),

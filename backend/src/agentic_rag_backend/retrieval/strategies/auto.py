@@ -78,10 +78,10 @@ class WithSummaries:
         """
         outcome = await search_all(query, {name: retriever.retrieve(query) for name, retriever in self._retrievers.items()})
         low, high = outcome.found.get("passages"), outcome.found.get("themes")
-        found = low or replace(outcome.found["themes"], hits=())
-        trace = found.trace
+        retrieval = low or replace(outcome.found["themes"], hits=())
+        trace = retrieval.trace
         if low is not None and high is not None:
-            found = replace(low, themes=high.themes, usage=low.usage + high.usage)
+            retrieval = replace(low, themes=high.themes, usage=low.usage + high.usage)
             trace = replace(
                 trace,
                 methods_used=tuple(dict.fromkeys((*trace.methods_used, high.trace.strategy))),
@@ -89,7 +89,7 @@ class WithSummaries:
                 hidden=tuple(dict.fromkeys((*trace.hidden, *high.trace.hidden))),
             )
         lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
-        return replace(found, trace=replace(trace, failures=(*trace.failures, *lost), hidden=(*trace.hidden, *lost)))
+        return replace(retrieval, trace=replace(trace, failures=(*trace.failures, *lost), hidden=(*trace.hidden, *lost)))
 
 
 class Auto:
@@ -124,9 +124,9 @@ class Auto:
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
         choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited(query))
-        asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
+        routed_query = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        retrieval = await self._strategies[choice.strategy].retrieve(asked)
+        retrieval = await self._strategies[choice.strategy].retrieve(routed_query)
         self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
         name = retrieval.trace.strategy
         about: dict[str, Any] = {"strategy": name, "because": choice.because}

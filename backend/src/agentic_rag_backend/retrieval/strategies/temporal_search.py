@@ -77,8 +77,8 @@ class Temporal:
             return _Time(window, {"source": "question", **_named(phrase), **_shown(window)})
         dated = await self._events.find(query, phrase.event)
         if dated is None:
-            missing = f"the time {phrase.text[:80]!r} is not used: no document dates the event"
-            return _Time(None, {"source": None, **_named(phrase)}, missing)
+            warning = f"the time {phrase.text[:80]!r} is not used: no document dates the event"
+            return _Time(None, {"source": None, **_named(phrase)}, warning)
         window = window_of(phrase.relation, dated.period, query.asked_at)
         by = {"source": dated.source, "event": phrase.event, "fact": dated.sentence, "chunk_id": dated.chunk_id}
         return _Time(window, {**by, **_named(phrase), **_shown(window)})

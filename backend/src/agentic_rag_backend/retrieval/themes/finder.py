@@ -185,8 +185,8 @@ class ThemeFinder:
 
     def _score_themes(self, query: Query, candidates: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
         question = self._views.question_terms(query)
-        held = terms_held(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
-        coverage = cover(question, held)
+        terms_of_themes = terms_held(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
+        coverage = cover(question, terms_of_themes)
         return [
             _theme(view, _score(coverage, number, candidates.cosine.get(view.id, 0.0), view.rating, search.rating_share))
             for number, view in enumerate(theme.view for theme in candidates.themes)
