@@ -94,9 +94,9 @@ class IndexedPassage:
         """Each sentence, then each two neighbours that are short enough; the shorter first."""
         spans = [(sentence.start, sentence.end, False) for sentence in self.sentences]
         spans += [
-            (first.start, second.end, True)
-            for first, second in zip(self.sentences, self.sentences[1:], strict=False)
-            if second.end - first.start <= LONGEST_QUOTE
+            (sentence.start, next_sentence.end, True)
+            for sentence, next_sentence in zip(self.sentences, self.sentences[1:], strict=False)
+            if next_sentence.end - sentence.start <= LONGEST_QUOTE
         ]
         spans.sort(key=lambda span: (span[2], span[1] - span[0], span[0]))
         return [

@@ -96,7 +96,7 @@ class GlobalAnswers:
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
         """Make partial answers from the themes. Return the brief for writing the final answer from them."""
-        ids = theme_chunk_ids(retrieval, most=MAX_FINDINGS)
+        ids = theme_chunk_ids(retrieval, limit=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
         room = self._map_room(query.text, budget)

@@ -76,11 +76,11 @@ class VerifiedGenerator:
         """Yield each sentence of the revision when it is checked; see `Generator`."""
         loop = asyncio.get_running_loop()
         ends_at = None if assignment.patience_s is None else loop.time() + assignment.patience_s
-        first = await self._first.generate(assignment)
-        if first.refusal is not None:
-            yield replace(first, generator=self.name)
+        first_draft = await self._first.generate(assignment)
+        if first_draft.refusal is not None:
+            yield replace(first_draft, generator=self.name)
             return
-        revising = _Revising(self, assignment, first, ends_at)
+        revising = _Revising(self, assignment, first_draft, ends_at)
         draft = AnswerDraft(assignment.policy or "checked", assignment.style)
         try:
             waiting: list[DraftEvent] = []
@@ -92,22 +92,22 @@ class VerifiedGenerator:
         except (_VerificationFailed, ModelUnavailable) as error:
             reason = f"the model did not revise the answer: {error.code}" if isinstance(error, ModelUnavailable) else str(error)
             _log.warning("answer_not_verified", reason=reason)
-            for last in revising.after(draft, reason):
-                yield last
+            for final_event in revising.after(draft, reason):
+                yield final_event
             return
-        for last in revising.after(draft):
-            yield last
+        for final_event in revising.after(draft):
+            yield final_event
 
 
 class _Revising:
     """The state of one answer between its first version and its revision."""
 
-    def __init__(self, generator: VerifiedGenerator, assignment: Assignment, first: Generated, ends_at: float | None) -> None:
+    def __init__(self, generator: VerifiedGenerator, assignment: Assignment, generated: Generated, ends_at: float | None) -> None:
         self._generator = generator
         self._assignment = assignment
-        self._first = first
+        self._first = generated
         self._ends_at = ends_at
-        self._usage = first.usage
+        self._usage = generated.usage
         self._failures: list[str] = []
         self._verification: Verification | None = None
         self._writing: Writing | None = None
