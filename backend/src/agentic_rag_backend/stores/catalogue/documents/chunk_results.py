@@ -234,20 +234,20 @@ def save_extractions(
 
 
 def reuse(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
+    connection: Connection, tenant: TenantId, document_id: str, version: int, requests: Sequence[tuple[Chunk, str]]
 ) -> frozenset[str]:
-    """Stage the chunks of ``wanted``, (chunk, recipe), that have recorded results. Return their chunk ids.
+    """Stage the chunks of ``requests``, (chunk, recipe), that have recorded results. Return their chunk ids.
 
     A result counts if it has the same recipe and no failure. It may belong to this version, or to another version of
     the document; then it is copied. `NotFound` if the document was deleted.
 
     Takes three statements per 500 chunks. Vectors stay in the database.
     """
-    _require_owner(document_id, version, [chunk for chunk, _ in wanted])
+    _require_owner(document_id, version, [chunk for chunk, _ in requests])
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     reused: set[str] = set()
-    for batch in batches(wanted):
+    for batch in batches(requests):
         recipes = {chunk.id: recipe for chunk, recipe in batch}
         recorded = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": list(recipes.items())}).all()
         own_ids = {row.chunk_id for row in recorded if row.version == version}
