@@ -98,13 +98,13 @@ class Trials:
 
     def scored(self, questions: Sequence[Question]) -> list[tuple[Prompt, Score]]:
         """Return the prompts that were tried with all of these questions, in order of their first trial."""
-        found = []
+        scores = []
         for digest, prompt in self._prompts.items():
             tasks = [self._trials.get((digest, question.example.row)) for question in questions]
-            ended = [task.result() for task in tasks if task is not None and _succeeded(task)]
-            if len(ended) == len(questions):
-                found.append((prompt, _score(questions, ended)))
-        return found
+            results = [task.result() for task in tasks if task is not None and _succeeded(task)]
+            if len(results) == len(questions):
+                scores.append((prompt, _score(questions, results)))
+        return scores
 
     async def _run(self, prompt: Prompt, question: Question) -> Trial:
         planner = Planner(self.rewriter, self.calls, prompt)
