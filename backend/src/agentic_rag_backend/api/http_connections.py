@@ -208,13 +208,13 @@ class GuardedProtocol(H11Protocol):
         if self._writing is not None and before is None:
             return  # already watched
         self._writing = None
-        left = self.transport.get_write_buffer_size()
-        if not left:
+        buffered_bytes = self.transport.get_write_buffer_size()
+        if not buffered_bytes:
             return
-        if before is not None and left >= before:
+        if before is not None and buffered_bytes >= before:
             self.transport.abort()
             return
-        self._writing = self.loop.call_later(self.guard.limits.body_timeout_s, self._watch_writing, left)
+        self._writing = self.loop.call_later(self.guard.limits.body_timeout_s, self._watch_writing, buffered_bytes)
 
 
 def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:

@@ -32,8 +32,8 @@ def require_shared(settings: Settings, what: str) -> None:
     Raises:
         ConfigurationError: the message names each store that prevents it, and the required setting.
     """
-    missing = of_one_process(settings)
+    requirements = of_one_process(settings)
     if settings.blob_url is None:
-        missing.append("BLOB_URL, a folder or bucket that every process can reach, instead of a folder in DATA_DIR")
-    if missing:
-        raise ConfigurationError(f"{what} requires stores that several processes can share: {'; '.join(missing)}")
+        requirements.append("BLOB_URL, a folder or bucket that every process can reach, instead of a folder in DATA_DIR")
+    if requirements:
+        raise ConfigurationError(f"{what} requires stores that several processes can share: {'; '.join(requirements)}")

@@ -42,11 +42,11 @@ class ListEnvelope(BaseModel, Generic[T]):
     meta: ListMeta
 
 
-def meta_of(request: Request, **more: Any) -> dict[str, Any]:
+def meta_of(request: Request, **extra: Any) -> dict[str, Any]:
     """Return the ``meta`` of a response."""
-    return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **more}
+    return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **extra}
 
 
-def enveloped(request: Request, data: Any, **more: Any) -> dict[str, Any]:
+def enveloped(request: Request, data: Any, **extra: Any) -> dict[str, Any]:
     """Return ``data`` in its envelope."""
-    return {"data": data, "meta": meta_of(request, **more)}
+    return {"data": data, "meta": meta_of(request, **extra)}

@@ -80,9 +80,9 @@ def dump_parts(view: BaseModel, parts: Parts | None) -> dict[str, Any]:
     return view.model_dump(mode="json", include=include)
 
 
-def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **more: Any) -> Any:
+def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **extra: Any) -> Any:
     """Return the chosen parts of a response in its envelope. ``meta`` is always complete."""
-    envelope = enveloped(request, view, **more)
+    envelope = enveloped(request, view, **extra)
     if parts is None:
         return envelope
     return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(envelope["meta"]).model_dump(mode="json")})

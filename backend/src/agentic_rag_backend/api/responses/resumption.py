@@ -292,8 +292,8 @@ class AnswerStreams:
         self._streams[stream.id] = stream
         tenant = stream.opening.owner.tenant
         unheard = [stream for stream in self._streams.values() if not stream.heard and stream.opening.owner.tenant == tenant]
-        for one in unheard[:-MAX_UNHEARD_PER_TENANT]:
-            self.drop(one)
+        for oldest in unheard[:-MAX_UNHEARD_PER_TENANT]:
+            self.drop(oldest)
 
     def drop(self, stream: AnswerStream) -> None:
         """Forget a stream, and stop its answer if it has not ended."""

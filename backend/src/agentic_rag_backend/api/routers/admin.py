@@ -46,5 +46,5 @@ async def reconcile(
 @router.get("/reconcile", response_model=Envelope[ReconcileStatus], summary="The last comparison of the stores")
 async def reconcile_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
     """Return the interval of scheduled comparisons, and the last comparison with its report."""
-    interval_s, last = await services.admin.read_comparison(caller)
-    return enveloped(request, ReconcileStatus(interval_s=interval_s, last_job=JobView.of(last) if last else None))
+    interval_s, last_job = await services.admin.read_comparison(caller)
+    return enveloped(request, ReconcileStatus(interval_s=interval_s, last_job=JobView.of(last_job) if last_job else None))

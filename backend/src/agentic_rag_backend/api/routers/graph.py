@@ -145,14 +145,14 @@ async def export_graph(
     lift_timeout(request.scope)
     parts = services.graph.export_graph(caller, format, as_of=as_of)
     # A store that does not answer is reported before the response begins.
-    first = await anext(parts)
+    first_part = await anext(parts)
     headers = {"Content-Disposition": content_disposition(f"graph.{format}")}
-    return StreamingResponse(_encode_parts(first, parts), media_type=WRITERS[format].media_type, headers=headers)
+    return StreamingResponse(_encode_parts(first_part, parts), media_type=WRITERS[format].media_type, headers=headers)
 
 
-async def _encode_parts(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
+async def _encode_parts(first_part: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
     async with aclosing(parts):
-        yield first.encode()
+        yield first_part.encode()
         async for part in parts:
             yield part.encode()
 

@@ -156,7 +156,7 @@ class ContradictionFinder:
                 several = entities[graph.document_frequency[entities] > 1]
                 order = np.lexsort((graph.entity_keys[several], graph.document_frequency[several]))
                 numbers |= dict.fromkeys(several[order][:MAX_TOUCHED].tolist())
-        by_entity = await self._of_entities(request, list(numbers), first=chunk_ids)
+        by_entity = await self._of_entities(request, list(numbers), preferred_chunks=chunk_ids)
         by_id = {contradiction.id: contradiction for contradictions in by_entity.values() for contradiction in contradictions}
         sides = set(chunk_ids)
         likely = [
@@ -193,17 +193,17 @@ class ContradictionFinder:
         return sorted(numbers, key=lambda number: int(graph.entity_keys[number])), frozenset(ids)
 
     async def _of_entities(
-        self, request: _Request, numbers: Sequence[int], *, first: Collection[str] = ()
+        self, request: _Request, numbers: Sequence[int], *, preferred_chunks: Collection[str] = ()
     ) -> Mapping[int, list[Contradiction]]:
         """Return the contradictions about each entity, the likeliest first."""
         if not numbers:
             return {}
         graph = request.graph
         refs = {number: graph.entity(number) for number in numbers}
-        chunks = {number: _select_chunks(graph, number, first) for number in numbers}
-        if first:
-            await self._read_passages(request, list(first))
-            chunks = await asyncio.to_thread(_with_values, request, chunks, first)
+        chunks = {number: _select_chunks(graph, number, preferred_chunks) for number in numbers}
+        if preferred_chunks:
+            await self._read_passages(request, list(preferred_chunks))
+            chunks = await asyncio.to_thread(_with_values, request, chunks, preferred_chunks)
         request.read += sum(map(len, chunks.values()))
         await self._read_passages(request, [id for contradictions in chunks.values() for id in contradictions])
         of_facts = await self._of_facts(request, refs)
