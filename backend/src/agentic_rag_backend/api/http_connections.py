@@ -128,7 +128,7 @@ class GuardedProtocol(H11Protocol):
             return
         self._refused = True
         self.connections.discard(self)  # the server does not wait for it at its stop
-        transport.write(_written(refusal))
+        transport.write(encode_response(refusal))
         self._wait(_REFUSED_OPEN_S, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -200,7 +200,7 @@ class GuardedProtocol(H11Protocol):
             return
         if self.conn.trailing_data[0]:
             limit = f"{self.guard.limits.header_timeout_s:g} s (HEADER_TIMEOUT_S)"
-            self.transport.write(_written(RequestIncomplete(f"the request's head was not complete within {limit}")))
+            self.transport.write(encode_response(RequestIncomplete(f"the request's head was not complete within {limit}")))
         self.transport.close()
 
     def _watch_writing(self, before: int | None = None) -> None:
@@ -222,7 +222,7 @@ def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:
     return type("Connection", (GuardedProtocol,), {"guard": Connections(limits)})
 
 
-def _written(error: AgenticRagError) -> bytes:
+def encode_response(error: AgenticRagError) -> bytes:
     """Return the bytes of a complete response that closes the connection."""
     body = json.dumps(problem_body(error, "req_none")).encode()
     headers = {

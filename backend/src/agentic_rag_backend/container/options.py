@@ -27,7 +27,7 @@ from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import planner
 from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
-from agentic_rag_backend.retrieval.options.leg_weights import normalised
+from agentic_rag_backend.retrieval.options.leg_weights import normalise_weights
 from agentic_rag_backend.retrieval.parts import ThemeOptions
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
@@ -106,7 +106,7 @@ def warn_of_weights(settings: Settings) -> None:
 
 def _shares(settings: Settings, first_name: str, second_name: str) -> tuple[float, float]:
     try:
-        shares = normalised(
+        shares = normalise_weights(
             getattr(settings, first_name), getattr(settings, second_name), names=(first_name.upper(), second_name.upper())
         )
     except InvalidRequest as error:

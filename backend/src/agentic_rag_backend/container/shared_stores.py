@@ -26,7 +26,7 @@ def of_one_process(settings: Settings) -> list[str]:
     return stores
 
 
-def require_shared(settings: Settings, what: str) -> None:
+def require_shared_stores(settings: Settings, what: str) -> None:
     """Refuse ``what``, a feature that divides work between processes, unless processes can share the stores.
 
     Raises:

@@ -175,7 +175,7 @@ def regions_within(regions: Sequence[Region], start_char: int, end_char: int) ->
     return tuple(region.clip_region(start_char, end_char) for region in regions[first_region:last_region])
 
 
-def box_around(regions: Iterable[Region]) -> Box | None:
+def enclose_regions(regions: Iterable[Region]) -> Box | None:
     """Return the smallest box around all ``regions``, which are on one page; None if none has a box."""
     boxes = [region.box for region in regions if region.box is not None]
     if not boxes:

@@ -102,7 +102,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    low = _drop_repeated(low)
+    low = _drop_repeated_text(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
     kept_low, kept_high = _fit_passages(low, int(budget_tokens * share)), []
     if high:
@@ -228,7 +228,7 @@ def _fit_passages(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     return selected
 
 
-def _drop_repeated(passages: Sequence[Passage]) -> list[Passage]:
+def _drop_repeated_text(passages: Sequence[Passage]) -> list[Passage]:
     """Return passages, best first, without text that a better one has.
 
     A passage with the words of a better one is dropped. Chunks of one document may overlap: the overlap stays in the better one,

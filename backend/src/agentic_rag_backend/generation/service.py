@@ -295,7 +295,7 @@ class AnswerService:
         timed = with_first_sentence(generated.retrieval, generated.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
-            answer = await self._contradictions.added(plan.query, answer)
+            answer = await self._contradictions.add_contradictions(plan.query, answer)
         yield DoneEvent(answer)
 
     def _confidence_of(self, brief: Brief, generated: Generated) -> float:

@@ -191,14 +191,14 @@ class GraphEditor:
 
 
 def _find_entity(graph: TenantGraph, id: str) -> EntityRef:
-    number = graph.mentioned(id)
+    number = graph.find_mentioned_number(id)
     if number is None:
         raise no_entity(id)
     return graph.entity(number)
 
 
 def _names_of(graph: TenantGraph, id: str) -> list[str]:
-    number = graph.mentioned(id)
+    number = graph.find_mentioned_number(id)
     return [] if number is None else graph.names_of(number)
 
 

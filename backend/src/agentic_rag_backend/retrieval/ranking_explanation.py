@@ -163,7 +163,7 @@ def _list_reasons(
         return (*late, *low)
     fields = chunk.fields
     reasons = [
-        Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
+        Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_describe_fields(part, fields)}")
         for part in _parts(query.filters)
         if not any(matches_filter(part, fields, id) for id in visible.ids)
     ]
@@ -188,16 +188,16 @@ def _parts(filter: Filter | None) -> tuple[Filter, ...]:
 
 def to_json(filter: Filter) -> str:
     """Return a filter in the JSON grammar of requests."""
-    return _json(_written(filter))
+    return _json(_serialise_filter(filter))
 
 
-def _written(filter: Filter) -> dict[str, Any]:
+def _serialise_filter(filter: Filter) -> dict[str, Any]:
     if isinstance(filter, And):
-        return {"and": [_written(part) for part in filter.filters]}
+        return {"and": [_serialise_filter(part) for part in filter.filters]}
     if isinstance(filter, Or):
-        return {"or": [_written(part) for part in filter.filters]}
+        return {"or": [_serialise_filter(part) for part in filter.filters]}
     if isinstance(filter, Not):
-        return {"not": _written(filter.filter)}
+        return {"not": _serialise_filter(filter.filter)}
     if isinstance(filter, ChunkSet):
         filter = filter.link
     value: Any = filter.values if isinstance(filter, LinkCondition) else filter.value
@@ -208,7 +208,7 @@ def _written(filter: Filter) -> dict[str, Any]:
     return {filter.field: {filter.operator: value}}
 
 
-def _held(filter: Filter, fields: Mapping[str, Any]) -> str:
+def _describe_fields(filter: Filter, fields: Mapping[str, Any]) -> str:
     names = dict.fromkeys(leaf.field for leaf in list_leaves(filter) if isinstance(leaf, Comparison))
     if not names:
         return "no passage of the document matches"

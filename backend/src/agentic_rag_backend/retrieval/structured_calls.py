@@ -102,7 +102,7 @@ class Spending:
         """Count started calls."""
         self.begun += calls
 
-    def ended(self, reply: StructuredReply) -> None:
+    def add_call(self, reply: StructuredReply) -> None:
         """Add the cost of a call, and its failure if it failed."""
         self.usage += reply.usage
         if reply.failure is not None:

@@ -47,6 +47,6 @@ def meta_of(request: Request, **extra: Any) -> dict[str, Any]:
     return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **extra}
 
 
-def enveloped(request: Request, data: Any, **extra: Any) -> dict[str, Any]:
+def wrap_data(request: Request, data: Any, **extra: Any) -> dict[str, Any]:
     """Return ``data`` in its envelope."""
     return {"data": data, "meta": meta_of(request, **extra)}

@@ -38,10 +38,10 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
     """Log an unexpected error, and return a problem without its details."""
-    return problem(logged(error, request_id=request_id), request_id=request_id)
+    return problem(log_error(error, request_id=request_id), request_id=request_id)
 
 
-def logged(error: Exception, *, request_id: str) -> AgenticRagError:
+def log_error(error: Exception, *, request_id: str) -> AgenticRagError:
     """Log an unexpected error. Return the error that the caller sees, without details."""
     _log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
     return AgenticRagError("an unexpected error; search the server's log for this requestId")

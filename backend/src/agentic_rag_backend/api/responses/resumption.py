@@ -253,7 +253,7 @@ class AnswerStreams:
             )
         return stream
 
-    def repeated(self, owner: StreamOwner, fingerprint: str, after: int) -> AnswerStream:
+    def find_repeated_stream(self, owner: StreamOwner, fingerprint: str, after: int) -> AnswerStream:
         """Return the stream of an earlier request with the same body, of which event ``after`` exists.
 
         Raises:

@@ -96,7 +96,7 @@ async def _check_admission(request: Request, events: Events, deadline: Deadline 
             if deadline is not None and loop.time() >= deadline.at:
                 raise deadline.error()
             if loop.time() >= check_at:
-                await _require_admitted(request)
+                await _require_admission(request)
                 check_at = loop.time() + CHECK_S
             if item is not _NOTHING:
                 yield item
@@ -128,7 +128,7 @@ async def _next(queue: asyncio.Queue[ServerSentEvent | None], at: float) -> Serv
         return _NOTHING
 
 
-async def _require_admitted(request: Request) -> None:
+async def _require_admission(request: Request) -> None:
     """Raise the error of a new request with the same headers, if it would be refused."""
     try:
         authenticator = container_of(request).authenticator

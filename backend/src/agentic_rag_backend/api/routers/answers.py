@@ -70,7 +70,9 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
-        repeated = _streams_of(request).repeated(StreamOwner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        repeated = _streams_of(request).find_repeated_stream(
+            StreamOwner.of(caller), fingerprint_of(body.model_dump(mode="json")), after
+        )
         return await _follow_stream(request, services, caller, repeated, after)
     if body.stream:
         stream = services.answers.stream_answer(caller, body)
@@ -129,7 +131,7 @@ def _streams_of(request: Request) -> AnswerStreams:
 async def _follow_stream(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
     """Return the rest of a stream, if everything that it quotes is still visible."""
     try:
-        await services.answers.check_quoted(caller, stream.opening.chunk_ids)
+        await services.answers.check_quoted_chunks(caller, stream.opening.chunk_ids)
     except NotFound:
         _streams_of(request).drop(stream)
         raise

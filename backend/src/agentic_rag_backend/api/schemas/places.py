@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.domain.location import Box, Region, box_around
+from agentic_rag_backend.domain.location import Box, Region, enclose_regions
 
 BOX_DESCRIPTION = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
 
@@ -57,7 +57,7 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     return {
         "page": first_region.page,
         "page_label": first_region.label,
-        "bbox": _round_box(box_around(neighbours)),
+        "bbox": _round_box(enclose_regions(neighbours)),
         "sheet": first_region.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],

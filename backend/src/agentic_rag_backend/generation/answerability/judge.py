@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.answerability.accounts import choose_passages, select_compared, texts_of
+from agentic_rag_backend.generation.answerability.accounts import choose_passages, select_compared_sentences, texts_of
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, load_coefficients
@@ -158,7 +158,7 @@ class AnswerJudge:
         return account_confidence(selection, await self.nearness(reading.question.text, reading.passages), self._weights)
 
     async def _account_quotations(self, reading: EvidenceReading) -> tuple[PassageQuotation, ...]:
-        numbers = await asyncio.to_thread(select_compared, reading)
+        numbers = await asyncio.to_thread(select_compared_sentences, reading)
         if not numbers:
             return ()
         vectors = await self._encoder.embed([reading.question.text, *texts_of(reading, numbers)])

@@ -224,14 +224,14 @@ def _estimate_by_words(question: str, places: Sequence[Place], languages: Langua
     """Return an estimate from the words alone."""
     language = language_of_code(languages.question)
     shares = [
-        _share_covered(question, sentence.text, language) if languages.passages[sentence.passage] == language.code else 0.0
+        _covered_share(question, sentence.text, language) if languages.passages[sentence.passage] == language.code else 0.0
         for sentence in places
     ]
     best = max(range(len(places)), key=lambda number: shares[number])
     return Estimate(_apply_logistic(BY_WORDS, {"covered": shares[best]}), (places[best],))
 
 
-def _share_covered(question: str, text: str, language: Language) -> float:
+def _covered_share(question: str, text: str, language: Language) -> float:
     """Return the share of the question's words that a text has. A character counts with the one before or after it."""
     tokens, quoted = read_tokens(question, language), read_tokens(text, language)
     forms = {token.form for token in quoted} | {_pair_at(quoted, index) for index in range(len(quoted))}

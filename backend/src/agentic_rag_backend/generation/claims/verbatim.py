@@ -92,7 +92,7 @@ class VerbatimPassage:
         while at >= 0:
             first = bisect_left(places, at)
             last = first + len(pieces) - 1
-            if operators and operators != self._operators_between(first, last):
+            if operators and operators != self._list_operators(first, last):
                 changed = changed or (first, last)
             elif first in self._firsts and last in self._lasts:
                 return self._make_copy(first, last, whole=True)
@@ -103,7 +103,7 @@ class VerbatimPassage:
             return replace(self._make_copy(*changed, whole=False), qualified=True)
         return None if match is None else self._make_copy(*match, whole=False)
 
-    def _operators_between(self, start_piece: int, end_piece: int) -> list[str]:
+    def _list_operators(self, start_piece: int, end_piece: int) -> list[str]:
         return _OPERATORS.findall(self._indexed.passage.text, self._pieces[start_piece].start, self._pieces[end_piece].end)
 
     def _make_copy(self, start_piece: int, end_piece: int, *, whole: bool) -> Copy:

@@ -140,7 +140,7 @@ async def partial_answers(
     failed: list[str] = []
     zero = unsupported = 0
     for passages, reply in zip(numbered, replies, strict=True):
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             failed.append(reply.failure or "")
             continue

@@ -156,7 +156,7 @@ class _Revising:
         limit = self._generator.max_questions
         values = {
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _join_supported(self._first)),
+            "answer": fence("answer", _join_supported_sentences(self._first)),
             "count": str(limit),
         }
         reply = await self._timed_calls().ask(prompt, values, _SCHEMA, max_tokens=400)
@@ -212,13 +212,13 @@ class _Revising:
         brief = self._assignment.brief
         prompt = built_in("verified_revision")
         checks = "\n".join(f"Question: {item.question.question}\nAnswer: {item.question.answer}" for item in checked)
-        texts = (self._assignment.question, _join_supported(self._first), checks)
+        texts = (self._assignment.question, _join_supported_sentences(self._first), checks)
         passages = self._collect_evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
         context = replace(brief.context, passages=passages)
         values = {
             "passages": fenced_passages(context.passages),
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _join_supported(self._first)),
+            "answer": fence("answer", _join_supported_sentences(self._first)),
             "checks": fence("checks", checks),
             "refusal": NOT_ANSWERED,
         }
@@ -253,6 +253,6 @@ class _Revising:
         return None if self._ends_at is None else max(0.0, self._ends_at - asyncio.get_running_loop().time())
 
 
-def _join_supported(answer: Generated) -> str:
+def _join_supported_sentences(answer: Generated) -> str:
     """Return the supported sentences of an answer without markers."""
     return " ".join(claim.text for claim in answer.claims if claim.supported) or answer.text

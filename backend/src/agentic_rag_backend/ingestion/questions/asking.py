@@ -81,10 +81,10 @@ class Questioner:
             chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _build_items(chunk, chunk_writing), chunk_writing.failure)
             for chunk, chunk_writing in zip(chunks, writings, strict=True)
         }
-        return dict(zip(questions, await embedded(self.computation, list(questions.values())), strict=True))
+        return dict(zip(questions, await embed_questions(self.computation, list(questions.values())), strict=True))
 
 
-async def embedded(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
+async def embed_questions(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
     """Return the questions with vectors of the computation's embedder, in one call. A question that it refuses has none.
 
     Raises:

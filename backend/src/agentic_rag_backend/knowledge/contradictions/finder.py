@@ -189,7 +189,7 @@ class ContradictionFinder:
             if edge.relation.startswith(NEGATION) or request.exclusive.ends(edge.relation)
             for id in (edge.source_id, edge.target_id)
         }
-        numbers = {*start_entities, *(number for id in around if (number := graph.mentioned(id)) is not None)}
+        numbers = {*start_entities, *(number for id in around if (number := graph.find_mentioned_number(id)) is not None)}
         return sorted(numbers, key=lambda number: int(graph.entity_keys[number])), frozenset(ids)
 
     async def _of_entities(
@@ -231,7 +231,7 @@ class ContradictionFinder:
         )
 
         def near(entity: EntityRef, another: EntityRef) -> bool:
-            numbers = request.graph.mentioned(entity.id), request.graph.mentioned(another.id)
+            numbers = request.graph.find_mentioned_number(entity.id), request.graph.find_mentioned_number(another.id)
             return None not in numbers and shared_count(request.graph, *numbers) > 0  # type: ignore[arg-type]
 
         contradictions = list(contradictions_of_facts(facts.values(), request.exclusive, near))

@@ -62,7 +62,7 @@ def bearers_of(uses: Sequence[NameUse], document_id: str = "", neighbours: Near 
     ]
 
 
-def find_contested(document_id: str, cases: Sequence[NameCase]) -> list[bool]:
+def list_contested_cases(document_id: str, cases: Sequence[NameCase]) -> list[bool]:
     """Return for each name whether descriptions may tell several bearers apart, without regard to names nearby."""
     contested = []
     for case in cases:
@@ -85,7 +85,7 @@ def choose_entities(tenant: TenantId, document_id: str, cases: Sequence[NameCase
     return chosen
 
 
-def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near_names: Near) -> list[str]:
+def find_outdated_documents(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near_names: Near) -> list[str]:
     """Return the documents in which a name means another entity than it should.
 
     Args:

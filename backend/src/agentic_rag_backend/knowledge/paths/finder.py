@@ -75,7 +75,7 @@ class _Search:
 
     def mentions(self, id: str) -> int:
         """Return the number of visible chunks that mention an entity."""
-        number = self.graph.mentioned(id)
+        number = self.graph.find_mentioned_number(id)
         return 0 if number is None else int(self.graph.document_frequency[number])
 
     def ref(self, id: str) -> EntityRef:

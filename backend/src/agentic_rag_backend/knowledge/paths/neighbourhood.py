@@ -97,7 +97,7 @@ class NeighbourhoodReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         graph = await self._graphs.graph(tenant)
-        if graph.mentioned(id) is None:
+        if graph.find_mentioned_number(id) is None:
             raise no_entity(id)
         options = options or NeighbourhoodOptions()
         links, reached = await self._reach_entities(tenant, graph, id, options, mentions=False)

@@ -65,7 +65,7 @@ class TrainingWords:
                 phrases.add(tuple(words))
         return cls(frozenset(phrases))
 
-    def repeated(self, words: Sequence[str]) -> set[int]:
+    def find_repeated_positions(self, words: Sequence[str]) -> set[int]:
         """Return the places of words that belong to a repeated sequence."""
         return {
             position
@@ -96,14 +96,14 @@ class Instructions:
 
     def prompt(self, instruction: str, version: str = "candidate") -> Prompt:
         """Return the prompt with an instruction. The instruction of `first` gives the present prompt if that has the rule."""
-        text = cleaned(instruction, self.training)
+        text = clean_instruction(instruction, self.training)
         missing_fields = [f'- "{name}": {meaning}' for name, meaning in field_descriptions().items() if name not in text]
         parts = [text, *([_REPLY, *missing_fields] if missing_fields else []), data_rule()]
         user = self.present.user if self.present.system else _QUESTION_ALONE
         return Prompt(NAME, version, "", "\n".join(part for part in parts if part), user)
 
 
-def cleaned(instruction: str, training: TrainingWords) -> str:
+def clean_instruction(instruction: str, training: TrainingWords) -> str:
     """Return an instruction without placeholders, section headings, control characters and training data."""
     lines: list[str] = []
     for line in instruction[:MAX_INSTRUCTION].splitlines():
@@ -117,7 +117,7 @@ def _without_repetitions(lines: Sequence[str], training: TrainingWords) -> str:
     units = [(number, piece) for number, line in enumerate(lines) for piece in _pieces(line)]
     while True:
         words = [(unit, word) for unit, (_, piece) in enumerate(units) for word in _words(piece)]
-        removed = {words[position][0] for position in training.repeated([word for _, word in words])}
+        removed = {words[position][0] for position in training.find_repeated_positions([word for _, word in words])}
         if not removed:
             break
         # What is left may repeat training data only now that something between it is gone.

@@ -88,12 +88,12 @@ def clauses(sentences: Sequence[Sentence], title: str) -> Iterator[Clause]:
         if not end or not _is_verb(words[end].casefold()):
             before = None
             continue
-        subject = _meant(pronoun, before, title) if pronoun else _subject(words[:end])
+        subject = _resolve_pronoun(pronoun, before, title) if pronoun else _subject(words[:end])
         if subject is None:
             continue
         before = subject
         yield Clause(
-            subject, words[end], " ".join(words[end + 1 :]), _lowered(opening[0].rstrip(", ")) if opening else "", number
+            subject, words[end], " ".join(words[end + 1 :]), _lower_initial(opening[0].rstrip(", ")) if opening else "", number
         )
 
 
@@ -164,7 +164,7 @@ def looks_like_person(words: Sequence[str]) -> bool:
     return not any(word in excluded_words or not word.replace("-", "").replace("'", "").isalpha() for word in plain)
 
 
-def _meant(pronoun: str, before: Subject | None, title: str) -> Subject | None:
+def _resolve_pronoun(pronoun: str, before: Subject | None, title: str) -> Subject | None:
     """Return what a pronoun at the beginning of a sentence stands for. None in doubt."""
     if before is None and 1 <= len(title.split()) <= _MAX_NAME_WORDS and "\n" not in title:
         words = title.split()
@@ -175,7 +175,7 @@ def _meant(pronoun: str, before: Subject | None, title: str) -> Subject | None:
     return before
 
 
-def _lowered(text: str) -> str:
+def _lower_initial(text: str) -> str:
     return text[0].casefold() + text[1:]
 
 

@@ -108,7 +108,7 @@ def _of_passive(clause: Clause, past: str, participle: str, remainder: str) -> I
     if agent and aux in {"was", "were"} and not _DATE.match(f" in {agent[1]}"):
         yield f"who {past} {subject}", 1.0
     if (dated := _without_date(remainder, clause.opening)) is not None:
-        yield f"when {aux} {subject} {_joined(participle, _trimmed(_AGENT.sub('', dated)))}", 0.95
+        yield f"when {aux} {subject} {_join_words(participle, _trim_clause(_AGENT.sub('', dated)))}", 0.95
     if _FOR_MONEY.match(remainder):
         yield f"how much {aux} {subject} {participle} for", 0.95
     if participle in _PLACED and _WHERE.match(remainder) and not _DATE.match(f" {remainder}"):
@@ -116,7 +116,7 @@ def _of_passive(clause: Clause, past: str, participle: str, remainder: str) -> I
 
 
 def _of_description(clause: Clause, remainder: str) -> Iterator[tuple[str, float]]:
-    aux, subject, described = clause.verb, clause.subject, _trimmed(remainder, keep_prepositions=True)
+    aux, subject, described = clause.verb, clause.subject, _trim_clause(remainder, keep_prepositions=True)
     role = has_role(described) and not subject.plural
     if remainder.startswith("the ") and subject.name and len(described.split()) > 3:
         yield f"{'who' if role else 'what'} {aux} {described}", 0.92
@@ -128,7 +128,7 @@ def _of_modal(clause: Clause) -> Iterator[tuple[str, float]]:
     if clause.rest.split()[:1] in (["not"], ["also"]):
         return
     if (dated := _without_date(clause.rest, clause.opening)) is not None and clause.verb.casefold() != "would":
-        yield f"when {clause.verb.casefold()} {_joined(clause.subject.text, _trimmed(dated))}", 0.9
+        yield f"when {clause.verb.casefold()} {_join_words(clause.subject.text, _trim_clause(dated))}", 0.9
 
 
 def _of_having(clause: Clause) -> Iterator[tuple[str, float]]:
@@ -143,9 +143,9 @@ def _of_verb(clause: Clause) -> Iterator[tuple[str, float]]:
     past = BY_PAST.get(word)
     verb = past or BY_PRESENT[word]
     helping = "did" if past else ("do" if subject.plural else "does")
-    trimmed_text = _trimmed(clause.rest)
+    trimmed_text = _trim_clause(clause.rest)
     if past and (dated := _without_date(clause.rest, clause.opening)) is not None:
-        yield f"when did {_joined(subject.text, verb.base, _trimmed(dated))}", 0.95
+        yield f"when did {_join_words(subject.text, verb.base, _trim_clause(dated))}", 0.95
     if _COSTS.match(clause.rest):
         yield f"how much {helping} {subject.text} {verb.base}", 0.95
         return
@@ -181,7 +181,7 @@ def _without_date(text: str, opening: str) -> str | None:
     return f"{text[: match.start()]}{text[match.end() :]}".strip()
 
 
-def _trimmed(remainder: str, *, keep_prepositions: bool = False) -> str:
+def _trim_clause(remainder: str, *, keep_prepositions: bool = False) -> str:
     """Return the beginning of a rest: up to the end of the clause, and of at most nine words."""
     end = _STOPS.search(f" {remainder}")
     text = remainder[: max(0, end.start() - 1)] if end else remainder
@@ -195,5 +195,5 @@ def _trimmed(remainder: str, *, keep_prepositions: bool = False) -> str:
     return " ".join(words)
 
 
-def _joined(*parts: str) -> str:
+def _join_words(*parts: str) -> str:
     return " ".join(filter(None, parts))

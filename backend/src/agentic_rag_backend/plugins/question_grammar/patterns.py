@@ -50,7 +50,7 @@ def pattern_questions(title: str, chunk: Chunk, per_chunk: int) -> list[str]:
     drafts = [draft for clause in clauses(reading.sentences, title) for draft in questions_of(clause)]
     first_row = len(reading.sentences)
     drafts += _of_rows(reading.entries[:_MAX_ROWS], first_row)
-    return _chosen([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], per_chunk)
+    return _choose_questions([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], per_chunk)
 
 
 def _of_rows(entries: Sequence[Entry], start: int) -> Iterator[Draft]:
@@ -71,7 +71,7 @@ def _labels(value: EntryValue) -> bool:
 
 
 def _of_value(subject: str, value: EntryValue) -> str:
-    label, number = _lowered(value.label), value.text[:1].isdigit()
+    label, number = _lower_label(value.label), value.text[:1].isdigit()
     if number and any(_is_plural(word) for word in label.split()):
         return f"How many {label} are given for {subject}?"
     if number and " " in label:
@@ -83,14 +83,14 @@ def _is_plural(word: str) -> bool:
     return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
-def _lowered(label: str) -> str:
+def _lower_label(label: str) -> str:
     """Return a label within a sentence: "Room" → "room". "GDP per capita" and "Maiden Rock" stay."""
     label = label.rstrip(" .:")
     name = label[:2].isupper() or any(word[0].isupper() for word in label.split()[1:])
     return label if name else f"{label[:1].casefold()}{label[1:]}"
 
 
-def _chosen(drafts: Sequence[Draft], per_chunk: int) -> list[str]:
+def _choose_questions(drafts: Sequence[Draft], per_chunk: int) -> list[str]:
     """Return the best questions: first the best one of each sentence or row, then others."""
     ranked = sorted(drafts, key=lambda draft: (-draft.rank, draft.number))
     numbers: set[int] = set()

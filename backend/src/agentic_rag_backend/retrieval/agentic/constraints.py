@@ -105,7 +105,7 @@ def _forms(text: str) -> str:
     return f" {' '.join(word.form for word in words(text))} "
 
 
-def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], dict[str, int]]:
+def keep_hits(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], dict[str, int]]:
     """Return the hits that no constraint removes, and the number of hits that each value removed."""
     remaining: list[Hit] = []
     counts: dict[str, int] = {}
@@ -118,7 +118,7 @@ def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], di
     return remaining, counts
 
 
-def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
+def parse_constraints(texts: Sequence[str]) -> list[NegativeConstraint]:
     """Return the constraints of a request: ``entity:ID``, ``NAME=VALUE``, or a phrase.
 
     Raises:
@@ -161,7 +161,7 @@ def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tupl
     return valid, notes
 
 
-def united(
+def unite_constraints(
     constraints: Sequence[NegativeConstraint], new_constraints: Sequence[NegativeConstraint]
 ) -> tuple[list[NegativeConstraint], list[str]]:
     """Return ``constraints`` with ``new_constraints``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""

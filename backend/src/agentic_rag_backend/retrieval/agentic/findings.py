@@ -50,7 +50,7 @@ class Reflection:
     failures: tuple[str, ...] = ()
 
 
-def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tuple[list[VerifiedFact], int]:
+def verify_facts(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tuple[list[VerifiedFact], int]:
     """Return the facts of a model's reply that their passage states word by word, and the number of the others."""
     facts: dict[str, VerifiedFact] = {}
     wrong = 0
@@ -68,7 +68,7 @@ def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tupl
     return list(facts.values()), wrong
 
 
-def suggested(
+def suggest_constraints(
     parsed: Mapping[str, Any], hits: Sequence[Hit], question: str, bearers: Sequence[Set[str]], avoided: Set[str]
 ) -> tuple[list[NegativeConstraint], list[str]]:
     """Return the negative constraints of a model's reply that may apply, and a note for each other one.

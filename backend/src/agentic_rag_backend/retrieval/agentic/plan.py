@@ -135,7 +135,7 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     return tuple(queries_by_form.values())[:MAX_QUERIES]
 
 
-def narrowed(query_filter: Filter | None, added_filter: Filter | None) -> Filter | None:
+def narrow_filter(query_filter: Filter | None, added_filter: Filter | None) -> Filter | None:
     """Return the conjunction of two filters. A plan can only narrow the filter of a request."""
     if query_filter is None or added_filter is None:
         return added_filter if query_filter is None else query_filter

@@ -54,7 +54,7 @@ class ModelGrader:
         )
         values = {"passages": passages_text, "question": fence("question", question)}
         reply = await self._calls.ask(built_in("passage_grades"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * len(hits) + 50)
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             failure = f"grading by the model failed: {reply.failure}"
             return Graded(await self._otherwise.grade(question, hits), self._otherwise.name, failure)

@@ -64,10 +64,10 @@ def shares(first_weight: float | None, second_weight: float | None, *, names: tu
         return None
     first_share = first_weight if first_weight is not None else 1.0 - (second_weight or 0.0)
     second_share = second_weight if second_weight is not None else 1.0 - first_share
-    return normalised(first_share, second_share, names=names)
+    return normalise_weights(first_share, second_share, names=names)
 
 
-def normalised(first_weight: float, second_weight: float, *, names: tuple[str, str]) -> Shares:
+def normalise_weights(first_weight: float, second_weight: float, *, names: tuple[str, str]) -> Shares:
     """Return two weights in [0, 1] divided by their sum.
 
     Raises:

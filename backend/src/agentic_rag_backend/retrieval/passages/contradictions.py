@@ -26,7 +26,7 @@ class ContradictionsOfResults:
 
     finder: ContradictionFinder
 
-    async def attached(self, query: Query, retrieval: Retrieval) -> Retrieval:
+    async def attach_contradictions(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Return the results with their contradictions, if the request asks for them."""
         if not query.options.get(OPTION):
             return retrieval

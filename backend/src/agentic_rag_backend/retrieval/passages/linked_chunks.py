@@ -112,7 +112,7 @@ def _chunk_set(graph: TenantGraph, link: LinkCondition, communities: Mapping[str
 
 def find_named_entities(graph: TenantGraph, value: str) -> set[int]:
     """Return the entities in visible passages with this id, or else with this name or alias in any case."""
-    entity = graph.mentioned(value)
+    entity = graph.find_mentioned_number(value)
     if entity is not None:
         return {entity}
     return {number for number in graph.names.get(normalise_name(value), ()) if graph.document_frequency[number] > 0}
@@ -132,7 +132,7 @@ def _entities(graph: TenantGraph, field: str, value: str, communities: Mapping[s
 
 
 def _members(graph: TenantGraph, groups: Iterable[tuple[str, ...]]) -> set[int]:
-    numbers = (graph.mentioned(id) for ids in groups for id in ids)
+    numbers = (graph.find_mentioned_number(id) for ids in groups for id in ids)
     return {number for number in numbers if number is not None}
 
 

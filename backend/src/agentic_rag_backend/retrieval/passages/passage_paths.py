@@ -96,7 +96,11 @@ class PassagePaths:
         self, query: Query, graph: TenantGraph, evidence: ResultChunks, tracing: _Tracing
     ) -> dict[str, EntityPath]:
         """Return the best visible path over relationships to each of the first chunks that names no entity of the question."""
-        open_ = {id: chunk_ends for id in evidence.ids[:RELATED] if (chunk_ends := tracing.ends(id)) and not tracing.named(id)}
+        open_ = {
+            id: chunk_ends
+            for id in evidence.ids[:RELATED]
+            if (chunk_ends := tracing.ends(id)) and not tracing.list_named_entities(id)
+        }
         if not open_ or not tracing.starts:
             return {}
         outward = Outward(query.tenant_id, self._stores.graph, graph, tracing.starts, PathOptions(), _BREADTH)
@@ -134,7 +138,7 @@ class _Tracing:
         texts, index = self._graph.entity_texts, self._graph.entity_index
         return frozenset(entity for entity in self.entities(id) if texts.types[texts.type_of[index[entity]]] != _DATE)
 
-    def named(self, id: str) -> list[int]:
+    def list_named_entities(self, id: str) -> list[int]:
         """Return the entities of the question that a chunk mentions, rarest first."""
         graph, chunk_entities = self._graph, self.entities(id)
         numbers = [number for number in self._found.linked if graph.entity_texts.ids[number] in chunk_entities]
@@ -142,14 +146,14 @@ class _Tracing:
 
     def steps(self, id: str, related: EntityPath | None) -> tuple[GraphStep, ...]:
         """Return the path to a chunk; empty if it was found by its text alone."""
-        if numbers := self.named(id):
-            return self._named(id, numbers)
+        if numbers := self.list_named_entities(id):
+            return self._trace_named_entities(id, numbers)
         if related is not None:
             return (*map(step_of, related.steps), self._mention(related.entities[-1], id))
         hop = self._found.hops.get(id)
         return self._hop(id, hop) if hop is not None else ()
 
-    def _named(self, id: str, numbers: Sequence[int]) -> tuple[GraphStep, ...]:
+    def _trace_named_entities(self, id: str, numbers: Sequence[int]) -> tuple[GraphStep, ...]:
         refs = {self._graph.entity(number).id: number for number in numbers}
         for fact in self._found.facts:
             ends = (fact.source, fact.target)
@@ -165,7 +169,7 @@ class _Tracing:
         through = self._found.visible.get(graph.chunk_ids[hop.link.source])
         if through is None:
             return ()
-        numbers = self.named(through.chunk.id)
+        numbers = self.list_named_entities(through.chunk.id)
         if through.chunk.document_id == self._found.visible[id].chunk.document_id:
             # A path from a document to itself says nothing, but another passage of it may mention an entity of the question.
             return (self._mention(graph.entity(numbers[0]), through.chunk.id),) if numbers else ()

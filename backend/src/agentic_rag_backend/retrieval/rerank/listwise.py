@@ -50,7 +50,7 @@ def windows_of(count: int, max_calls: int) -> list[range]:
     return [range(start, min(start + WINDOW, reach)) for start in sorted(starts, reverse=True)]
 
 
-def judged(parsed: Mapping[str, object], window: Sequence[int]) -> Judged:
+def judge_window(parsed: Mapping[str, object], window: Sequence[int]) -> Judged:
     """Return a reply's order of a window. Passages that it does not list follow in their order, and have no relevance.
 
     Args:
@@ -123,4 +123,4 @@ class Listwise:
         )
         if reply.parsed is None:
             raise ModelUnavailable(f"the language model did not order the passages: {reply.failure}")
-        return judged(reply.parsed, window)
+        return judge_window(reply.parsed, window)

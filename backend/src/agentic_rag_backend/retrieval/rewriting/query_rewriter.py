@@ -68,7 +68,7 @@ class QueryRewriter:
         values = {"question": fence("question", question), "most": str(limit)}
         spending.begin()
         reply = await self._calls.ask(built_in("query_rewrites"), values, _SCHEMA, max_tokens=TOKENS_PER_REWRITE * limit)
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             return Rewrites(by="model", failures=(f"rewriting failed: {reply.failure}",))
         wordings = (line_in(item, "query", limit=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
@@ -127,14 +127,14 @@ def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
     words = span.name.split()
     for chosen in (words, [word for word in words if len(word) > 3]):
         short = "".join(word[0] for word in chosen).upper()
-        if len(chosen) > 1 and is_acronym_of(short, words) and _is_known(graph, short):
+        if len(chosen) > 1 and is_acronym_of(short, words) and _has_known_name(graph, short):
             yield short
 
 
 def _full_names(graph: TenantGraph, short: str) -> list[str]:
     """Return the names that an acronym may stand for, those of the most documents first."""
     used: list[tuple[int, str, tuple[int, ...]]] = []
-    for name, entities in islice(graph.names.abbreviated(short), MAX_READ):
+    for name, entities in islice(graph.names.expand_abbreviation(short), MAX_READ):
         documents = max((int(graph.document_frequency[number]) for number in entities), default=0)
         if documents:
             used.append((-documents, name, entities))
@@ -147,7 +147,7 @@ def _display_names(graph: TenantGraph, form: str, entities: Sequence[int]) -> st
     return min(names, default=form)
 
 
-def _is_known(graph: TenantGraph, name: str) -> bool:
+def _has_known_name(graph: TenantGraph, name: str) -> bool:
     numbers = graph.names.get(normalise_name(name), ())
     return any(graph.document_frequency[number] > 0 for number in numbers)
 

@@ -183,7 +183,9 @@ def score_hops(
     """
     hops: dict[int, Hop] = {}
     for link in links:
-        relevance = max(similarity.get(link.target, 0.0), 0.0) + COVERAGE_WEIGHT * coverage.added(link.source, link.target)
+        relevance = max(similarity.get(link.target, 0.0), 0.0) + COVERAGE_WEIGHT * coverage.weigh_added_terms(
+            link.source, link.target
+        )
         score = direct[link.source] * strength(link) * relevance
         best_hop = hops.get(link.target)
         if best_hop is None or score > best_hop.score:

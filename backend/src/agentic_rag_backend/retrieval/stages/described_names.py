@@ -44,7 +44,7 @@ class DescribedName:
             return True
         return bool(self.belongs and find_belongings(self.forms, text)) and self.belongs.isdisjoint(content_forms(text))
 
-    def is_meant(self, text: str) -> bool:
+    def matches_bearer(self, text: str) -> bool:
         """Return whether a text has the name and a word that describes the bearer."""
         return self._fits(text) and bool(find_mentions(self.forms, words(text), text))
 
@@ -75,7 +75,7 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
     return tuple(name for name in candidates if name.description.tells_kind or name.belongs)
 
 
-def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
+def keep_described_bearers(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
     """Return the results without passages and facts about other bearers of the names.
 
     If there are any, and one about the described bearer, passages that have the name without a word of its description are left
@@ -83,7 +83,7 @@ def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Ret
     """
     for name in names:
         sample = [_text(hit) for hit in retrieval.hits[:SAMPLE]]
-        if any(map(name.is_other, sample)) and any(map(name.is_meant, sample)):
+        if any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample)):
             hits = tuple(hit for hit in retrieval.hits if not (name.is_other(_text(hit)) or name.is_open(_text(hit))))
             facts = tuple(fact for fact in retrieval.facts if not (name.is_other(fact.fact) or name.is_open(fact.fact)))
             retrieval = replace(retrieval, hits=hits, facts=facts)
@@ -94,7 +94,7 @@ def _text(hit: Hit) -> str:
     return f"{hit.visible.document_title}\n{hit.visible.chunk.text}"
 
 
-def meant(
+def select_meant_bearers(
     question: str,
     name: Sequence[str],
     bearers: Mapping[int, Description],

@@ -27,7 +27,13 @@ from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.stages.described_names import SAMPLE, DescribedName, about_described, described_names, meant
+from agentic_rag_backend.retrieval.stages.described_names import (
+    SAMPLE,
+    DescribedName,
+    described_names,
+    keep_described_bearers,
+    select_meant_bearers,
+)
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -128,9 +134,9 @@ class NamesakeRetriever:
             return await self._ranked.retrieve(query)
         # The graph decides about the names that it knows to be shared.
         described = () if names else described_names(query.text)
-        query = narrowed(query, names)
+        query = narrow_query(query, names)
         retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
-        retrieval = about_described(fitting(retrieval, names), described)
+        retrieval = keep_described_bearers(fitting(retrieval, names), described)
         retrieval = await self._add_bearers(query, names, retrieval)
         retrieval = await self._describe_entities(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
         times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
@@ -163,7 +169,7 @@ class NamesakeRetriever:
         extra = [
             hit for bearer, retrieval in zip(absent, retrievals, strict=True) for hit in _naming_first(retrieval.hits, bearer)[:1]
         ]
-        return replace(retrieval, hits=inserted(retrieval.hits, extra, {hit.id for hit in present.values()}))
+        return replace(retrieval, hits=insert_hits(retrieval.hits, extra, {hit.id for hit in present.values()}))
 
     async def _describe_entities(
         self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval
@@ -190,7 +196,7 @@ class NamesakeRetriever:
         )
 
 
-def narrowed(query: Query, names: Iterable[AskedName]) -> Query:
+def narrow_query(query: Query, names: Iterable[AskedName]) -> Query:
     """Return the query without the documents about bearers that it does not mean."""
     excluded = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
@@ -227,7 +233,7 @@ def _choose_limit(query: Query, names: Sequence[AskedName], described: Sequence[
     return max(query.limit, FIRST) if any(not name.decided for name in names) else query.limit
 
 
-def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = frozenset()) -> tuple[Hit, ...]:
+def insert_hits(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = frozenset()) -> tuple[Hit, ...]:
     """Return hits with ``extra`` ones among the first `FIRST`, none of them twice.
 
     The last of the first hits make room, except the ``needed`` ones. Scores stay in order: a hit that comes before others has at
@@ -261,12 +267,14 @@ def _asked_names(
         neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
         neighbours |= _alone_with(hints, bearers_of_name)
         asked_names.append(
-            AskedName(name, bearers_of_name, _meant(query, forms, question_words, bearers_of_name, neighbours), hints)
+            AskedName(
+                name, bearers_of_name, _select_meant_bearers(query, forms, question_words, bearers_of_name, neighbours), hints
+            )
         )
     return tuple(asked_names)
 
 
-def _meant(
+def _select_meant_bearers(
     query: Query, forms: Sequence[str], question_words: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
 ) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
@@ -275,7 +283,7 @@ def _meant(
     if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
     unknown = {bearer.number for bearer in bearers} - descriptions.keys()
-    return frozenset({*meant(query.text, forms, descriptions, neighbours, question_words), *unknown})
+    return frozenset({*select_meant_bearers(query.text, forms, descriptions, neighbours, question_words), *unknown})
 
 
 def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:

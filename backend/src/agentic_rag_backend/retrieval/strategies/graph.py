@@ -38,7 +38,7 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
 from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
-from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
+from agentic_rag_backend.retrieval.scoring.coverage import cover, list_terms
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
@@ -50,7 +50,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     to_other_subjects,
     with_hops,
 )
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -143,7 +143,7 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> Walked:
     Chunks of a leg that the walk does not reach have no mass.
     """
     numbers = graph.chunk_index.among(evidence.hybrid)
-    squared = {item.id: item.score**2 for item in ranked(evidence.hybrid)[:SEED_CHUNKS]}
+    squared = {item.id: item.score**2 for item in rank_scores(evidence.hybrid)[:SEED_CHUNKS]}
     linked_mass = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
     share = SEED_CHUNK_SHARE if linked_mass > 0 else 1.0
     total = sum(squared.values()) or 1.0
@@ -170,12 +170,12 @@ def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> NDArray[np.in
     return positive[np.lexsort((keys[positive], -mass[positive]))[:count]]
 
 
-def numbered(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float]:
+def number_chunks(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float]:
     """Return the scores of the graph's chunks by number, in the same order."""
     return {number: scores[id] for id, number in graph.chunk_index.among(scores).items()}
 
 
-def converted(cosines: Mapping[int, float], scale: CosineScale) -> dict[int, float]:
+def convert_cosines(cosines: Mapping[int, float], scale: CosineScale) -> dict[int, float]:
     """Return calibrated cosines."""
     values = scale.converted_all(np.fromiter(cosines.values(), np.float64, len(cosines)))
     return dict(zip(cosines, values.tolist(), strict=True))
@@ -198,9 +198,9 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     """Return the first stage of a search."""
     evidence = gather_evidence(graph, query, candidates)
     direct = direct_scores(graph, evidence)
-    by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
+    by_number = number_chunks(graph, {item.id: item.score for item in rank_scores(direct)})
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
-    cosines = converted(numbered(graph, evidence.cosine), scale)
+    cosines = convert_cosines(number_chunks(graph, evidence.cosine), scale)
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
 
@@ -236,7 +236,7 @@ class GraphRetriever:
         stage = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
         evidence, direct = stage.evidence, stage.direct
         reading = await self._second_hop(query, graph, stage)
-        order = [item for item in ranked(reading.scores) if item.id in reading.visible]
+        order = [item for item in rank_scores(reading.scores) if item.id in reading.visible]
         near_ids = {item.id for item in order[:NEAR]}
         diverse, (facts, left_out) = await asyncio.gather(
             self._diverse(query, order), self._facts.choose(query, graph, near_ids, reading.visible, statements)
@@ -276,12 +276,12 @@ class GraphRetriever:
 
     async def _second_hop(self, query: Query, graph: TenantGraph, stage: FirstStage) -> GraphRanking:
         evidence, direct, links, scale = stage.evidence, stage.direct, stage.links, stage.scale
-        order = ranked(direct)
-        by_number = numbered(graph, {item.id: item.score for item in order})
+        order = rank_scores(direct)
+        by_number = number_chunks(graph, {item.id: item.score for item in order})
         beam = list(by_number)[:BEAM]
-        cosine = converted(numbered(graph, evidence.cosine), scale)
+        cosine = convert_cosines(number_chunks(graph, evidence.cosine), scale)
         targets = list(dict.fromkeys(link.target for link in links))
-        nearest_chunk = ranked(evidence.cosine)[:1]
+        nearest_chunk = rank_scores(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
         examined = [item.id for item in (*order[:EXAMINED], *nearest_chunk)]
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
@@ -293,17 +293,17 @@ class GraphRetriever:
             self._terms_of(query, visible),  # last: it computes while the stores read for the others
         )
         visible |= new_chunks
-        cosine |= converted(exact, scale)
+        cosine |= convert_cosines(exact, scale)
         question = self._stores.vectors.terms(query.text)
-        coverage = cover(question, terms_held(question, terms | self._passages.terms(query, new_chunks)))
+        coverage = cover(question, list_terms(question, terms | self._passages.terms(query, new_chunks)))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, EXAMINED)
-        found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
+        found_hops = score_hops(links, by_number, cosine, coverage.number_passages(graph.chunk_index))
         hops = {graph.chunk_ids[target]: hop for target, hop in found_hops.items()}
         hop_scores = {id: hop.score for id, hop in hops.items()}
         scores = with_hops(direct, hop_scores)
         least = max((scores[id] for id in reached_by_hop(direct, hop_scores) if id in visible), default=0.0)
-        scores |= {id: max(scores[id], least) for id in about_named(graph, evidence, scores)}
+        scores |= {id: max(scores[id], least) for id in select_named_passages(graph, evidence, scores)}
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
         return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
 
@@ -319,7 +319,7 @@ class GraphRetriever:
         return {ids[id]: float(vector @ question) for id, vector in vectors.items()}
 
 
-def about_named(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str, float]) -> set[str]:
+def select_named_passages(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str, float]) -> set[str]:
     """Return, for each entity that only one name of the question means, the best passage about it.
 
     A question names the beginning of a chain. Hops from another passage must not hide it (R@5 with this rule: MuSiQue +.003,
@@ -361,7 +361,7 @@ def gather_evidence(graph: TenantGraph, query: Query, candidates: Candidates) ->
     linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
-        entity_number = graph.mentioned(str(name))
+        entity_number = graph.find_mentioned_number(str(name))
         named_entities = {entity_number: 1.0} if entity_number is not None else dict(link_question(graph, str(name)))
         linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named_entities.items())
         if not named_entities:

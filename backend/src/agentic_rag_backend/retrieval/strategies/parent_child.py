@@ -79,7 +79,7 @@ class ParentChild:
         for excerpt in found_excerpts:
             best = excerpt.best
             passage = passages.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
-            if passage is not None and (chunks := _select_around(passage.chunks, best, most)):
+            if passage is not None and (chunks := _select_siblings(passage.chunks, best, most)):
                 passages_by_id[best.id] = passage.cut_part(chunks)
         return passages_by_id
 
@@ -89,7 +89,7 @@ def _match(hit: Hit) -> Match:
     return Match(chunk.id, chunk.document_id, chunk.ordinal, chunk.parent_id, hit.score)
 
 
-def _select_around(chunks: Sequence[Chunk], best: Match, limit: int) -> Sequence[Chunk]:
+def _select_siblings(chunks: Sequence[Chunk], best: Match, limit: int) -> Sequence[Chunk]:
     """Return the chunks of the match's parent, at most ``limit`` around the match; none if the match is not among them.
 
     It is not if another version became visible since the search.

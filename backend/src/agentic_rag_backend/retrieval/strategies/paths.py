@@ -37,7 +37,7 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 )
 from agentic_rag_backend.retrieval.passages.passage_paths import MAX_STARTS, step_of
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, gather_evidence
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -133,7 +133,7 @@ class PathsRetriever:
     ) -> Retrieval:
         (candidates, evidence), (scores, best) = evidence_of_query, scored
         stating = await visible_chunks(self._stores.documents, query, [id for id in best if id not in candidates.visible])
-        order = ranked(scores)
+        order = rank_scores(scores)
         chunks = {**candidates.visible, **stating}
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], chunks, FIRST_READ)
         hits = tuple(

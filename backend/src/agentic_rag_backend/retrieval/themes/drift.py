@@ -113,7 +113,7 @@ class Drift:
         answered, failed = _sorted_out(texts, followed)
         hidden = (*local_retrieval.trace.hidden, *([problem] if problem and themes is None else []), *failed)
         failures = [message for message in (problem, primer.failure, *failed) if message]
-        hits = merged(local_retrieval.hits, [message.hits for message in answered], weight=primer.weight)
+        hits = merge_hits(local_retrieval.hits, [message.hits for message in answered], weight=primer.weight)
         theme_hits = themes.themes if themes else ()
         return Retrieval(
             hits=hits,
@@ -128,14 +128,14 @@ class Drift:
     async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
         """Return the themes. On failure return None and the reason: passages alone are a valid answer."""
         if not search.rated:
-            return await self._found(query, search, spending)
+            return await self._find_themes(query, search, spending)
         # One call is reserved for the follow-up questions.
         spending.allowed -= 1
-        themes = await self._found(query, search, spending)
+        themes = await self._find_themes(query, search, spending)
         spending.allowed += 1
         return themes
 
-    async def _found(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
+    async def _find_themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
         try:
             themes = await self._finder.find(query, search, spending)
         except AgenticRagError as error:
@@ -155,7 +155,7 @@ class Drift:
         values = {"themes": themes_text, "question": fence("question", question), "most": str(limit)}
         spending.begin()
         reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
         follow_ups = (line_in(item, "question", limit=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
@@ -169,7 +169,7 @@ def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], limit: int) 
     return Primer(tuple(f"{question[:MAX_CHARACTERS]} {about}" for about in words), words=words)
 
 
-def merged(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
+def merge_hits(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
     """Return the hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
     Of equal scores, passages that more searches found come first, then those of the earlier list: ids of documents are random.
@@ -184,7 +184,7 @@ def merged(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weig
 
 
 def _of_local(query: Query, text: str) -> Query:
-    # The local search does not know the options for themes. It finds as many hits as `merged` counts.
+    # The local search does not know the options for themes. It finds as many hits as `merge_hits` counts.
     return replace(query, text=text, options={}).with_candidates(COUNTED)
 
 

@@ -27,7 +27,7 @@ from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
@@ -106,7 +106,7 @@ class RaptorRetriever:
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
         search_result = await (
-            self._search_down(query, pointer, vector) if down else self._search_collapsed(query, pointer, vector, levels)
+            self._search_down(query, pointer, vector) if down else self._search_collapsed_tree(query, pointer, vector, levels)
         )
         hits = await self._hits(query.with_candidates(MEASURED), search_result)
         measured = hits[:MEASURED]
@@ -139,7 +139,7 @@ class RaptorRetriever:
             ),
         )
 
-    async def _search_collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
+    async def _search_collapsed_tree(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
         result = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
             candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
@@ -157,7 +157,7 @@ class RaptorRetriever:
         level_filter = Comparison(LEVEL, "in", tuple(sorted(levels))) if levels else None
         search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, text=query.text, limit=_NODE_LIMIT, filter=level_filter)
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
-        order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, _WEIGHTS))
+        order = rank_scores(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, _WEIGHTS))
         cosines = {item.id: item.score for item in legs.dense}
         result.pointer, nodes = await self._reader.read(query.tenant_id, point_ids=[item.id for item in order])
         by_point = {node.point_id(query.tenant_id): node for node in nodes}
@@ -230,8 +230,8 @@ class RaptorRetriever:
         result.passages = {chunk: max(0.0, score) for chunk, score in chunk_cosines.items()}
         result.direct = dict(result.passages)
         result.by_node = {chunk: result.nodes[node] for chunk, node in chunks.items()}
-        result.legs = Legs(dense=tuple(ranked(chunk_cosines)))
-        result.nodes = {item.id: item.score for item in ranked(result.nodes)}
+        result.legs = Legs(dense=tuple(rank_scores(chunk_cosines)))
+        result.nodes = {item.id: item.score for item in rank_scores(result.nodes)}
         for node in sorted(result.tree.values(), key=lambda node: node.level):
             # A higher node is represented by the representatives of its visited children.
             parts = [(id,) if node.level == 1 else result.representatives.get(id, ()) for id in node.children]
@@ -246,7 +246,7 @@ class RaptorRetriever:
         return {id: float(np.dot(vector, node_vector)) for id, node_vector in vectors.items()}
 
     async def _hits(self, query: Query, result: _Found) -> tuple[Hit, ...]:
-        order = [item.id for item in ranked(result.passages)]
+        order = [item.id for item in rank_scores(result.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
             order.sort(key=lambda id: id not in result.direct)  # stable: by score among themselves
         visible = await visible_in_order(self._stores.documents, query, order, {})

@@ -153,7 +153,7 @@ class BlobStore:
         scope = require_tenant(tenant).value
         if self._folder is not None:
             return _in_pages(_walk_files(self._folder / scope, before.timestamp()))
-        return self._listed(scope, before - _CLOCK_SKEW)
+        return self._list_batches(scope, before - _CLOCK_SKEW)
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
         """Return the keys among ``keys`` without content. Several are checked concurrently."""
@@ -201,7 +201,7 @@ class BlobStore:
             async for _ in obstore.list(self._store, "t_", chunk_size=1):
                 break
 
-    async def _listed(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
+    async def _list_batches(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
         async with _translate_errors():
             async for batch in obstore.list(self._store, f"{scope}/", chunk_size=_LISTED):
                 paths = [item["path"] for item in batch if item["last_modified"] < before]

@@ -108,7 +108,7 @@ class DefinitionWalk:
             return definition
         return None
 
-    def path_around(self, start: int) -> tuple[str, ...]:
+    def path_at(self, start: int) -> tuple[str, ...]:
         """Return the path of the definition around the byte ``start``, which no earlier step has passed. Empty: the file."""
         return next((definition.path for definition in reversed(self._around) if start < definition.end_char), ())
 

@@ -69,7 +69,7 @@ class Shard:
             await self._open.wait()
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def hold_writers(self) -> AsyncIterator[None]:
         """Make writers wait; readers continue."""
         self._open.clear()
         try:

@@ -253,7 +253,7 @@ async def activate_collections(server: QdrantServer, prefix: str, fingerprint: s
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
-async def require_supported(server: QdrantServer) -> None:
+async def require_supported_version(server: QdrantServer) -> None:
     """Raise `ConfigurationError` if the server is too old."""
     version = (await server.call("reading the version", server.client.info)).version
     match = re.match(r"(\d+)\.(\d+)", version)
