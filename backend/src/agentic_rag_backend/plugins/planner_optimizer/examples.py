@@ -43,7 +43,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class ExampleSplit:
     """Examples by use: proposals read those for training, and those for validation choose the prompt."""
 
     training: tuple[Example, ...]
@@ -80,7 +80,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     return tuple(examples)
 
 
-def split(examples: Sequence[Example], validation_share: float, seed: int) -> Split:
+def split(examples: Sequence[Example], validation_share: float, seed: int) -> ExampleSplit:
     """Return the examples in two parts. No group is in both, and equal input gives equal parts.
 
     Args:
@@ -105,7 +105,7 @@ def split(examples: Sequence[Example], validation_share: float, seed: int) -> Sp
         validation += groups[name]
     chosen = {example.row for example in validation}
     training = tuple(example for example in examples if example.row not in chosen)
-    return Split(training, tuple(sorted(validation, key=lambda example: example.row)))
+    return ExampleSplit(training, tuple(sorted(validation, key=lambda example: example.row)))
 
 
 def _example(row: int, line: bytes) -> Example:

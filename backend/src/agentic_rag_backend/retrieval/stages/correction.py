@@ -142,7 +142,8 @@ def _add_trace(
         "chosen": [attempt is best for attempt in tried].index(True),
         "rewritten_by": rewrites.by if len(tried) > 1 else None,
     }
-    warning = f"insufficient: {best.count_relevant_results(correction.threshold)} results have a grade of at least {correction.threshold:g}"
+    relevant_count = best.count_relevant_results(correction.threshold)
+    warning = f"insufficient: {relevant_count} results have a grade of at least {correction.threshold:g}"
     graded = (attempt.graded.failure for attempt in tried)
     trace = replace(
         own_trace,
