@@ -35,10 +35,10 @@ from agentic_rag_backend.domain.tenant import Tenant, TenantState
 from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.base import PathOptions
-from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions, NeighbourhoodReader
+from agentic_rag_backend.knowledge.paths.path_finder import PathFinder
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.graph.base import GraphStore

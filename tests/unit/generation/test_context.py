@@ -11,10 +11,10 @@ from agentic_rag_backend.domain.filters import Comparison, Filter
 from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.generation.budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.context import Context, Passage, build_context, halve_context, passage_of, size_tokens
 from agentic_rag_backend.generation.expansion import MAX_WIDENED, widen_context
 from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
+from agentic_rag_backend.generation.token_budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW, context_window

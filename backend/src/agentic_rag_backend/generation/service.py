@@ -23,7 +23,6 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
-from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
@@ -38,6 +37,7 @@ from agentic_rag_backend.generation.generators.registry import GENERATORS, Gener
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import render_messages
 from agentic_rag_backend.generation.shared_names import introduce_bearers
+from agentic_rag_backend.generation.token_budget import PromptBudget
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import window_of

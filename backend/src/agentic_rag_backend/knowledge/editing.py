@@ -28,7 +28,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.identity.decisions import SPELLED
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.entities import no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import no_entity
 from agentic_rag_backend.stores.catalogue.base import SETTLING, GraphEditCatalogue, Outbox, Page
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentic_rag_backend.api.responses.errors import request_id_of
+from agentic_rag_backend.api.responses.error_responses import request_id_of
 
 T = TypeVar("T")
 

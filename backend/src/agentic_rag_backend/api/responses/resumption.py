@@ -20,7 +20,7 @@ import orjson
 from sse_starlette import ServerSentEvent
 
 from agentic_rag_backend.api.middleware import Deadline
-from agentic_rag_backend.api.responses.errors import problem_body
+from agentic_rag_backend.api.responses.error_responses import problem_body
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, AnswerStopped, InvalidRequest, NotFound
 from agentic_rag_backend.telemetry.logs import get_logger

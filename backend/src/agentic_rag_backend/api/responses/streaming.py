@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import container_of, credential_of
 from agentic_rag_backend.api.middleware import Deadline
-from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.error_responses import problem_body, request_id_of
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -16,7 +16,7 @@ from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope
-from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.error_responses import problem_body, request_id_of
 from agentic_rag_backend.api.responses.field_selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,

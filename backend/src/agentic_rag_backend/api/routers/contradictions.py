@@ -12,7 +12,7 @@ from agentic_rag_backend.api.responses.envelopes import ListEnvelope
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.contradictions import ContradictionKind, ContradictionView
 from agentic_rag_backend.api.schemas.graph import MAX_ENTITY_NAME_CHARACTERS
-from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
+from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
 VALID_AT = "when it begins to hold; null: unknown"

@@ -13,8 +13,8 @@ from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import list_continuations, sum_new_rarity
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.features import Features, Interaction
 from agentic_rag_backend.generation.answerability.matches import Matrix
+from agentic_rag_backend.generation.answerability.sentence_features import Features, Interaction
 from agentic_rag_backend.language.questions import AnswerKind
 
 MAX_SENTENCES = 3

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
-from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
 from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
 from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
@@ -31,6 +30,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
 )
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
+from agentic_rag_backend.generation.token_budget import PromptBudget
 from agentic_rag_backend.language.questions import asked_for
 from agentic_rag_backend.language.sentences import with_full_stop
 from agentic_rag_backend.language.tokens import text_tokens

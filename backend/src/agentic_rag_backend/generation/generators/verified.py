@@ -19,7 +19,7 @@ from agentic_rag_backend.generation.brief import Brief, with_failures
 from agentic_rag_backend.generation.context import Passage, size_tokens
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
-from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect_events, finish_generation
+from agentic_rag_backend.generation.generators.checked_sentences import SentenceGenerator, collect_events, finish_generation
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest

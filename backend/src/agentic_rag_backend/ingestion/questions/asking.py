@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.questions.base import PATTERNS, QuestionWriter, WrittenQuestions, embedded_by, recipe_of
-from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
+from agentic_rag_backend.ingestion.questions.model_questions import MODEL, ModelQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord
 from agentic_rag_backend.plugins import load_plugin
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion

@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from agentic_rag_backend.domain.graph import UseKind, normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.identity.aliases import Aliases, GivenAliases, given_aliases
 from agentic_rag_backend.knowledge.identity.decisions import (
     MAX_BEARERS,
     SPELLED,
@@ -29,6 +28,7 @@ from agentic_rag_backend.knowledge.identity.decisions import (
 from agentic_rag_backend.knowledge.identity.edits import NO_EDITS, Edits
 from agentic_rag_backend.knowledge.identity.names import DocumentNames
 from agentic_rag_backend.knowledge.identity.near_names import NearNames
+from agentic_rag_backend.knowledge.identity.shared_aliases import Aliases, GivenAliases, given_aliases
 from agentic_rag_backend.knowledge.offload import Offload, run_in_place
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

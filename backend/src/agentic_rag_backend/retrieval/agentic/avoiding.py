@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader, namesakes
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader, namesakes
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.plan import narrow_filter
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse

@@ -21,7 +21,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.language.descriptions import find_belongings
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words

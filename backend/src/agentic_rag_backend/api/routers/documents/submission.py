@@ -17,7 +17,7 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
-from agentic_rag_backend.api.responses.errors import log_error, request_id_of
+from agentic_rag_backend.api.responses.error_responses import log_error, request_id_of
 from agentic_rag_backend.api.schemas.documents import (
     NewDocument,
     SubmittedFiles,

@@ -25,7 +25,7 @@ from agentic_rag_backend.knowledge.relation_types import NEGATION, ExclusiveRela
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks, shared_count
-from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page

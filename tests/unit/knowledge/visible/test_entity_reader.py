@@ -13,7 +13,7 @@ from tenant_graphs import tenant as tenant
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
-from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

@@ -24,9 +24,9 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, find_named_entities, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
-from agentic_rag_backend.knowledge.visible.bearers import described_by
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
+from agentic_rag_backend.knowledge.visible.name_bearers import described_by
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
