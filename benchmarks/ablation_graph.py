@@ -44,7 +44,7 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "without the walk": {"direct_scores": unwalked},
     "without shares of subjects": {"share": lambda values, _subjects: values},
     "without the second hop": {"with_hops": lambda direct, _hops: dict(direct)},
-    "without passages about named entities first": {"about_named": lambda _graph, _evidence, _scores: set()},
+    "without passages about named entities first": {"select_named_passages": lambda _graph, _evidence, _scores: set()},
     "without marginal relevance": {"RELEVANCE_SHARE": 1.0},
 }
 """Names of `strategy` that a case replaces."""

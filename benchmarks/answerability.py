@@ -41,7 +41,6 @@ from agentic_rag_backend.generation.answerability.evidence import (
     EvidenceReading,
     read_evidence,
 )
-from agentic_rag_backend.generation.answerability.features import lexical_features
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import (
@@ -49,6 +48,7 @@ from agentic_rag_backend.generation.answerability.selection import (
     added_features,
     select,
 )
+from agentic_rag_backend.generation.answerability.sentence_features import lexical_features
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder

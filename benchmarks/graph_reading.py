@@ -35,10 +35,10 @@ from agentic_rag_backend.domain.tenant import Tenant, TenantState
 from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.base import PathOptions
-from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions, NeighbourhoodReader
+from agentic_rag_backend.knowledge.paths.path_finder import PathFinder
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -129,7 +129,7 @@ async def measure(store: GraphStore, entities: int) -> None:
     print(f"first load {time.perf_counter() - started:.1f} s, {graph.size_bytes / 1e6:.0f} MB", flush=True)
     random = np.random.default_rng(3)
     drawn = [f"entity-{number:08d}" for number in random.choice(entities, 4 * SAMPLE, replace=False).tolist()]
-    some = [id for id in drawn if graph.mentioned(id) is not None][: 2 * SAMPLE]
+    some = [id for id in drawn if graph.find_mentioned_number(id) is not None][: 2 * SAMPLE]
     facts = FactReader(store, catalogue, Ontologies(catalogue, DEFAULT_ONTOLOGY))
     reader = EntityReader(graphs, store, catalogue, facts)
     around = NeighbourhoodReader(graphs, store, catalogue, facts)

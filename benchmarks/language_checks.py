@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.languages import LanguageJudge
+from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier

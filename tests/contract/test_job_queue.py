@@ -23,7 +23,7 @@ from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.stores.catalogue.database import committed, parse_url
+from agentic_rag_backend.stores.catalogue.database import parse_url, take_commit_calls
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def _workplace(engine: Engine, adapter: type[JobQueue] = JobQueue) -> contract.W
         def run() -> None:
             with engine.connect() as connection:
                 work(connection)
-                calls = committed(connection)
+                calls = take_commit_calls(connection)
                 connection.commit() if commit else connection.rollback()
             for call in calls if commit else ():
                 call()
@@ -126,7 +126,7 @@ class _NewNames(JobQueue):
 class _KnowsAll(JobQueue):
     """Reports every job as having a workflow."""
 
-    async def unended(self, jobs):  # type: ignore[no-untyped-def]
+    async def find_unended_jobs(self, jobs):  # type: ignore[no-untyped-def]
         return frozenset(job.id for job in jobs)
 
 

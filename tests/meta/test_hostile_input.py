@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.requests.json_body import loaded
+from agentic_rag_backend.api.requests.json_body import load_json
 from agentic_rag_backend.api.schemas.documents.documents import NewDocument
 from agentic_rag_backend.api.schemas.questions.questions import AnswerBody, DualLevelBody, SearchBody
 from agentic_rag_backend.domain.document import ChunkingOptions
@@ -112,7 +112,7 @@ def test_values(reader: str, value: dict[str, Any]) -> None:
 @given(raw=st.one_of(st.binary(max_size=80), st.text(alphabet='{}[]":,01eE+-.\\u nultrfas', max_size=80).map(str.encode)))
 def test_json_bodies(raw: bytes) -> None:
     try:
-        loaded(raw)
+        load_json(raw)
     except AgenticRagError:
         return
 

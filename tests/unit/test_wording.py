@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticKnownError, core_schema
 
 from agentic_rag_backend.api import schemas
-from agentic_rag_backend.api.responses.errors import install_error_handlers
+from agentic_rag_backend.api.responses.error_responses import install_error_handlers
 from agentic_rag_backend.api.schemas.base import Body
 from agentic_rag_backend.wording import describe_value, message_of, shorten_line
 

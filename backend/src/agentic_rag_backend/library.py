@@ -32,11 +32,11 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.job_endings import JobEndings
-from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
-from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
+from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 from agentic_rag_backend.settings_reading import read_settings

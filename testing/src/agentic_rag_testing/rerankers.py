@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.retrieval.rerank.base import Reranker
-from agentic_rag_backend.retrieval.stages.reranking import reranked
+from agentic_rag_backend.retrieval.stages.reranking import reorder_hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ async def check_scores(reranker: Reranker, case: Case) -> None:
 
 async def check_order(reranker: Reranker, case: Case) -> None:
     """The results are the candidates, each once, with falling scores in [0, 1]."""
-    hits = reranked(case.candidates, await _scores(reranker, case.query, case.candidates))
+    hits = reorder_hits(case.candidates, await _scores(reranker, case.query, case.candidates))
     assert sorted(hit.id for hit in hits) == sorted(hit.id for hit in case.candidates)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)

@@ -13,7 +13,12 @@ from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import COMPUTATIONS
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.knowledge.identity.decisions import NameCase, choose_entities, find_contested, find_outdated
+from agentic_rag_backend.knowledge.identity.decisions import (
+    NameCase,
+    choose_entities,
+    find_outdated_documents,
+    list_contested_cases,
+)
 from agentic_rag_backend.knowledge.identity.edits import NO_EDITS
 from agentic_rag_backend.knowledge.offload import SMALL_ITEMS
 from agentic_rag_backend.knowledge.resolution.assembly import ResolvedVersion, build_knowledge
@@ -89,11 +94,11 @@ async def test_a_child_process_returns_what_a_call_in_place_returns(isolation: I
     assert knowledge == build_knowledge(resolved, document, LIMITS, NO_EDITS)
     assert knowledge.relationships[0].valid_at is not None
     cases = [case(6)]
-    assert await offload(find_contested, "d", cases, items=many) == find_contested("d", cases) == [True]
+    assert await offload(list_contested_cases, "d", cases, items=many) == list_contested_cases("d", cases) == [True]
     chosen = await offload(choose_entities, TENANT, "d", cases, items=many)
     assert chosen == choose_entities(TENANT, "d", cases)
-    outdated = await offload(find_outdated, TENANT, cases[0], cases[0].uses, {}, items=many)
-    assert outdated == find_outdated(TENANT, cases[0], cases[0].uses, {})
+    outdated = await offload(find_outdated_documents, TENANT, cases[0], cases[0].uses, {}, items=many)
+    assert outdated == find_outdated_documents(TENANT, cases[0], cases[0].uses, {})
 
 
 async def test_small_computations_start_no_process(isolation: Isolation) -> None:

@@ -145,7 +145,7 @@ async def test_a_swap_that_was_interrupted_is_finished_by_whoever_opens_next(
     tenant, _ = await filled(opens)
     hashing(True)
     with monkeypatch.context() as broken:
-        broken.setattr(vector_folder, "_remove_replaced", lambda folder, home: None)
+        broken.setattr(vector_folder, "_remove_replaced_folders", lambda folder, home: None)
         await reindexed(settings_of(tmp_path))
     vectors = tmp_path / "data" / "vectors"
     assert len([path for path in vectors.iterdir() if path.is_dir()]) == 2

@@ -14,8 +14,8 @@ from typer.exceptions import TyperException
 
 from agentic_rag_backend.cli import command as command_module
 from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.command_tree import CommandGroup, add_commands
 from agentic_rag_backend.cli.resources import Resource, delete_command, list_command, post_command, show_command
-from agentic_rag_backend.cli.tree import Group, add_commands
 
 SHIPS = [{"id": "s1", "name": "Aster", "crew": 7}, {"id": "s2", "name": "Kestrel", "crew": 12}]
 
@@ -98,7 +98,7 @@ def ships() -> typer.Typer:
         "ports": list_command(Resource(path="/ports", columns={"name": "name"}, paged=False, operator=True), "List ports."),
     }
     app = typer.Typer()
-    add_commands(app, {"ships": Group(help="Ships.", commands=commands)})
+    add_commands(app, {"ships": CommandGroup(help="Ships.", commands=commands)})
     return app
 
 

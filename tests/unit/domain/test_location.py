@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.location import Location, Region, box_around, regions_within
+from agentic_rag_backend.domain.location import Location, Region, enclose_regions, regions_within
 
 LINES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), max_size=12).map(
     lambda sizes: [
@@ -61,5 +61,5 @@ def test_the_part_of_a_line_has_the_part_of_its_box() -> None:
 
 def test_the_box_around_regions() -> None:
     lines = [Region(0, 5, page=1, box=(10, 50, 60, 60)), Region(6, 9, page=1, box=(5, 40, 40, 49)), Region(9, 10, page=1)]
-    assert box_around(lines) == (5, 40, 60, 60)
-    assert box_around([Region(0, 1)]) is None
+    assert enclose_regions(lines) == (5, 40, 60, 60)
+    assert enclose_regions([Region(0, 1)]) is None

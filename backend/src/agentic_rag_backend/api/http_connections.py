@@ -24,7 +24,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentic_rag_backend.api.client_identity import client_of
-from agentic_rag_backend.api.responses.errors import MEDIA_TYPE, problem_body, problem_headers
+from agentic_rag_backend.api.responses.error_responses import MEDIA_TYPE, problem_body, problem_headers
 from agentic_rag_backend.errors import AgenticRagError, Overloaded, RequestIncomplete, TooManyConnections
 
 _REFUSED_OPEN_S = 1.0
@@ -128,7 +128,7 @@ class GuardedProtocol(H11Protocol):
             return
         self._refused = True
         self.connections.discard(self)  # the server does not wait for it at its stop
-        transport.write(_written(refusal))
+        transport.write(encode_response(refusal))
         self._wait(_REFUSED_OPEN_S, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -200,7 +200,7 @@ class GuardedProtocol(H11Protocol):
             return
         if self.conn.trailing_data[0]:
             limit = f"{self.guard.limits.header_timeout_s:g} s (HEADER_TIMEOUT_S)"
-            self.transport.write(_written(RequestIncomplete(f"the request's head was not complete within {limit}")))
+            self.transport.write(encode_response(RequestIncomplete(f"the request's head was not complete within {limit}")))
         self.transport.close()
 
     def _watch_writing(self, before: int | None = None) -> None:
@@ -208,13 +208,13 @@ class GuardedProtocol(H11Protocol):
         if self._writing is not None and before is None:
             return  # already watched
         self._writing = None
-        left = self.transport.get_write_buffer_size()
-        if not left:
+        buffered_bytes = self.transport.get_write_buffer_size()
+        if not buffered_bytes:
             return
-        if before is not None and left >= before:
+        if before is not None and buffered_bytes >= before:
             self.transport.abort()
             return
-        self._writing = self.loop.call_later(self.guard.limits.body_timeout_s, self._watch_writing, left)
+        self._writing = self.loop.call_later(self.guard.limits.body_timeout_s, self._watch_writing, buffered_bytes)
 
 
 def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:
@@ -222,7 +222,7 @@ def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:
     return type("Connection", (GuardedProtocol,), {"guard": Connections(limits)})
 
 
-def _written(error: AgenticRagError) -> bytes:
+def encode_response(error: AgenticRagError) -> bytes:
     """Return the bytes of a complete response that closes the connection."""
     body = json.dumps(problem_body(error, "req_none")).encode()
     headers = {

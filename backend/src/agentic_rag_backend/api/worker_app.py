@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.api.middleware import RequestContext
-from agentic_rag_backend.api.responses.errors import install_error_handlers
+from agentic_rag_backend.api.responses.error_responses import install_error_handlers
 from agentic_rag_backend.api.routers import probes, prometheus
 from agentic_rag_backend.container import Container
 

@@ -59,7 +59,7 @@ class AnswerWriting:
                 started = True
 
     @requires(Scope.READ)
-    async def check_quoted(self, caller: Principal, chunk_ids: Collection[str]) -> None:
+    async def check_quoted_chunks(self, caller: Principal, chunk_ids: Collection[str]) -> None:
         """Return if every chunk that an answer may quote is visible.
 
         Raises:

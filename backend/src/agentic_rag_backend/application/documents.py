@@ -27,7 +27,7 @@ from agentic_rag_backend.ingestion.document_pages import DocumentPage
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtraction
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreview
 from agentic_rag_backend.ingestion.service import Deleting, Matching
-from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
+from agentic_rag_backend.knowledge.visible.entity_reader import ChunkKnowledge
 from agentic_rag_backend.stores.catalogue.base import Expected, Page, Submitted
 
 

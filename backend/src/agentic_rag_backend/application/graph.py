@@ -11,11 +11,11 @@ from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.tenant import Principal, Scope
-from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFilter
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import ContradictionFilter
 from agentic_rag_backend.knowledge.editing import EditStatus, Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
-from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
+from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
 from agentic_rag_backend.raptor.node_views import TreeNodeView
 from agentic_rag_backend.stores.catalogue.base import Page
 

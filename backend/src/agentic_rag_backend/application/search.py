@@ -42,7 +42,7 @@ class SearchService:
         """
         built = await self.container.queries.build(caller, request)
         retrieval = await self.container.retrievers.get(built.strategy).retrieve(built.query)
-        retrieval = await self.container.contradictions_of_results.attached(built.query, retrieval)
+        retrieval = await self.container.contradictions_of_results.attach_contradictions(built.query, retrieval)
         return retrieval.with_warnings(built.warnings)
 
     @requires(Scope.READ)

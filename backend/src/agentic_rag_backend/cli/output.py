@@ -119,8 +119,8 @@ def table(
 
 def _least(name: str, cells: Sequence[str]) -> int:
     """Return the minimum width of a readable column: ids and times whole, other values in part."""
-    whole = [len(cell) for cell in cells if _WHOLE.fullmatch(cell)]
-    return max([len(name), min(max([0, *map(len, cells)]), _READABLE), *whole])
+    widths = [len(cell) for cell in cells if _WHOLE.fullmatch(cell)]
+    return max([len(name), min(max([0, *map(len, cells)]), _READABLE), *widths])
 
 
 def _widths(least: Mapping[str, int], widest: Mapping[str, int], droppable: Sequence[str]) -> dict[str, int]:

@@ -115,8 +115,8 @@ def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
 
 def _path(steps: Sequence[Mapping[str, Any]]) -> str:
     """Return a path as one line. An arrow has the direction of the relationship."""
-    first = steps[0]
-    line = str(first["source"] if first.get("forward", True) else first["target"])
+    first_step = steps[0]
+    line = str(first_step["source"] if first_step.get("forward", True) else first_step["target"])
     for step in steps:
         forward = step.get("forward", True)
         line += f" -{step['relation']}-> {step['target']}" if forward else f" <-{step['relation']}- {step['source']}"
@@ -124,5 +124,5 @@ def _path(steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _excerpt(content: str) -> str:
-    whole = plain(content).strip()
-    return whole if len(whole) <= _EXCERPT else whole[:_EXCERPT].rsplit(" ", 1)[0] + " …"
+    text = plain(content).strip()
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT].rsplit(" ", 1)[0] + " …"

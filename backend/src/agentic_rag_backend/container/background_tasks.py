@@ -38,7 +38,7 @@ class BackgroundTasks:
         """Start the tasks. They end with ``stack``."""
         container, leads = self._container, self._container.queue.leads
         running = {
-            "expired-rows": self._sweep_expired(),
+            "expired-rows": self._sweep_expired_rows(),
             "outbox": container.relay.run(leads),
             "community-rebuilds": self._rebuilds().run(leads),
             "raptor-updates": self._updates().run(leads),
@@ -74,7 +74,7 @@ class BackgroundTasks:
             enabled=lambda flags: container.features.is_on(RAPTOR_AUTO_UPDATE, flags),
         )
 
-    async def _sweep_expired(self) -> None:
+    async def _sweep_expired_rows(self) -> None:
         """Remove expired responses of idempotency keys, and expired search sessions."""
         catalogue = self._container.catalogue
         while True:

@@ -22,17 +22,17 @@ async def identify(settings: Settings, catalogue: Catalogue, *, renaming: bool =
     Raises:
         ConfigurationError: the vectors on the Qdrant server are under another name.
     """
-    held = await catalogue.deployments.identify(settings.deployment)
-    if held.name != settings.deployment:
+    row = await catalogue.deployments.identify(settings.deployment)
+    if row.name != settings.deployment:
         if settings.vector_store != "qdrant":
             await record_name(settings, catalogue)
         elif not renaming:
             raise ConfigurationError(
-                f"the vectors of this deployment, {held.id}, are in the Qdrant collections of DEPLOYMENT={held.name}, but "
+                f"the vectors of this deployment, {row.id}, are in the Qdrant collections of DEPLOYMENT={row.name}, but "
                 f"DEPLOYMENT is {settings.deployment}. Restore the name, or run 'agentic-rag reindex', which writes them under "
                 "the new name"
             )
-    deployment = Deployment(id=held.id, name=settings.deployment, described=_describe_deployment(settings))
+    deployment = Deployment(id=row.id, name=settings.deployment, described=_describe_deployment(settings))
     return Owner(deployment=deployment, known_tenants=catalogue.tenants.known)
 
 

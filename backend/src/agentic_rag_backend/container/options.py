@@ -27,7 +27,7 @@ from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import planner
 from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
-from agentic_rag_backend.retrieval.options.leg_weights import normalised
+from agentic_rag_backend.retrieval.options.leg_weights import normalise_weights
 from agentic_rag_backend.retrieval.parts import ThemeOptions
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
@@ -89,21 +89,26 @@ def warn_of_weights(settings: Settings) -> None:
     Raises:
         ConfigurationError: both weights of a pair are 0.
     """
-    for first, second in (("dual_level_low_weight", "dual_level_high_weight"), ("hybrid_dense_weight", "hybrid_sparse_weight")):
-        weights = (getattr(settings, first), getattr(settings, second))
-        used = _shares(settings, first, second)
+    for first_name, second_name in (
+        ("dual_level_low_weight", "dual_level_high_weight"),
+        ("hybrid_dense_weight", "hybrid_sparse_weight"),
+    ):
+        weights = (getattr(settings, first_name), getattr(settings, second_name))
+        used = _shares(settings, first_name, second_name)
         if used != weights:
             _log.warning(
                 "weights_normalised",
-                settings=f"{first.upper()} and {second.upper()}",
+                settings=f"{first_name.upper()} and {second_name.upper()}",
                 given=f"{weights[0]:g} and {weights[1]:g}",
                 used=f"{used[0]:.4g} and {used[1]:.4g}",
             )
 
 
-def _shares(settings: Settings, first: str, second: str) -> tuple[float, float]:
+def _shares(settings: Settings, first_name: str, second_name: str) -> tuple[float, float]:
     try:
-        shares = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
+        shares = normalise_weights(
+            getattr(settings, first_name), getattr(settings, second_name), names=(first_name.upper(), second_name.upper())
+        )
     except InvalidRequest as error:
         raise ConfigurationError(error.message) from None
     return shares.first, shares.second

@@ -37,11 +37,11 @@ def open_cross_encoder(settings: Settings) -> PassageScorer | None:
     if folder is None:
         hub = Hub(settings.model_hub_url)
         return CrossEncoder(settings.cross_encoder_model, partial(install_model, model, models, hub), threads=threads)
-    missing = [name for name in (MODEL_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
-    if missing:
+    missing_files = [name for name in (MODEL_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
+    if missing_files:
         raise ConfigurationError(
             f"CROSS_ENCODER_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}; "
-            f"{folder} lacks {' and '.join(missing)}"
+            f"{folder} lacks {' and '.join(missing_files)}"
         )
     model_folder: Path = folder
     return CrossEncoder(folder.name, lambda: model_folder, threads=threads)

@@ -39,7 +39,7 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.languages import LanguageJudge
+from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
 from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import says_statement
@@ -69,17 +69,17 @@ from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.relay import Delivery, Relay
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
-from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import ContradictionFinder
 from agentic_rag_backend.knowledge.editing import GraphEditor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.ontologies import Ontologies
-from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReader
+from agentic_rag_backend.knowledge.paths.path_finder import PathFinder
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR

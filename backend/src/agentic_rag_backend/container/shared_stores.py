@@ -26,14 +26,14 @@ def of_one_process(settings: Settings) -> list[str]:
     return stores
 
 
-def require_shared(settings: Settings, what: str) -> None:
+def require_shared_stores(settings: Settings, what: str) -> None:
     """Refuse ``what``, a feature that divides work between processes, unless processes can share the stores.
 
     Raises:
         ConfigurationError: the message names each store that prevents it, and the required setting.
     """
-    missing = of_one_process(settings)
+    requirements = of_one_process(settings)
     if settings.blob_url is None:
-        missing.append("BLOB_URL, a folder or bucket that every process can reach, instead of a folder in DATA_DIR")
-    if missing:
-        raise ConfigurationError(f"{what} requires stores that several processes can share: {'; '.join(missing)}")
+        requirements.append("BLOB_URL, a folder or bucket that every process can reach, instead of a folder in DATA_DIR")
+    if requirements:
+        raise ConfigurationError(f"{what} requires stores that several processes can share: {'; '.join(requirements)}")

@@ -70,9 +70,9 @@ class Region:
         return region if region.box is None else replace(region, box=(region.box[0], *region.box[1:]))
 
 
-def _recorded_field(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
+def _recorded_field(*, shown: str = "", description: str = "", limit: int = 0, default: Any = MISSING) -> Any:
     """Return a field of `Location` with its row of `LOCATION_TABLE`; see `LocationField`."""
-    row = {"most": most, "shown": shown, "description": description}
+    row = {"most": limit, "shown": shown, "description": description}
     return field(metadata=row) if default is MISSING else field(metadata=row, default=default)
 
 
@@ -100,26 +100,26 @@ class Location:
     end_line: int = _recorded_field(shown="end_line")
     headings: tuple[str, ...] = _recorded_field(
         default=(),
-        most=MAX_HEADINGS,
+        limit=MAX_HEADINGS,
         shown="path",
         description="headings above the chunk, outermost first; of code, its classes and functions",
     )
     header: str = _recorded_field(
         default="",
-        most=MAX_HEADER_CHARACTERS,
+        limit=MAX_HEADER_CHARACTERS,
         shown="header",
         description="header of the table or list within which the chunk begins, otherwise empty",
     )
-    regions: tuple[Region, ...] = _recorded_field(default=(), most=MAX_REGIONS)
+    regions: tuple[Region, ...] = _recorded_field(default=(), limit=MAX_REGIONS)
     parent_start: int | None = _recorded_field(default=None)
     parent_end: int | None = _recorded_field(default=None)
     functions: tuple[str, ...] = _recorded_field(
         default=(),
-        most=MAX_FUNCTIONS,
+        limit=MAX_FUNCTIONS,
         shown="functions",
         description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`",
     )
-    statements: tuple[str, ...] = _recorded_field(default=(), most=MAX_STATEMENTS)
+    statements: tuple[str, ...] = _recorded_field(default=(), limit=MAX_STATEMENTS)
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
@@ -175,7 +175,7 @@ def regions_within(regions: Sequence[Region], start_char: int, end_char: int) ->
     return tuple(region.clip_region(start_char, end_char) for region in regions[first_region:last_region])
 
 
-def box_around(regions: Iterable[Region]) -> Box | None:
+def enclose_regions(regions: Iterable[Region]) -> Box | None:
     """Return the smallest box around all ``regions``, which are on one page; None if none has a box."""
     boxes = [region.box for region in regions if region.box is not None]
     if not boxes:

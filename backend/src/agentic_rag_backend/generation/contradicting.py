@@ -16,7 +16,7 @@ class AnswerContradictions:
 
     results: ContradictionsOfResults
 
-    async def added(self, query: Query, answer: Answer) -> Answer:
+    async def add_contradictions(self, query: Query, answer: Answer) -> Answer:
         """Return the answer with the contradictions of its cited sentences."""
         cited = dict.fromkeys(citation.chunk_id for citation in answer.citations)
         contradictions, warning = await self.results.touching(query, cited)

@@ -49,7 +49,7 @@ class AnswerDraft:
         """The number of sentences that failed the check, in the text or not."""
         return len(self.claims) - self.supported
 
-    def forget_omitted(self) -> None:
+    def forget_omitted_sentences(self) -> None:
         """Forget the sentences that were left out: another model writes the answer."""
         self.claims = [claim for claim in self.claims if claim.included]
 

@@ -30,9 +30,9 @@ from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
-from agentic_rag_backend.generation.evidence.budget import PromptBudget
 from agentic_rag_backend.generation.evidence.context import Context, build_context, halve_context, theme_chunk_ids
 from agentic_rag_backend.generation.evidence.expansion import widen_context
+from agentic_rag_backend.generation.evidence.token_budget import PromptBudget
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
@@ -295,7 +295,7 @@ class AnswerService:
         timed = with_first_sentence(generated.retrieval, generated.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
-            answer = await self._contradictions.added(plan.query, answer)
+            answer = await self._contradictions.add_contradictions(plan.query, answer)
         yield DoneEvent(answer)
 
     def _confidence_of(self, brief: Brief, generated: Generated) -> float:

@@ -21,11 +21,11 @@ def introduce_bearers(retrieval: Retrieval, quoted: Sequence[Passage]) -> str:
 def _describe_name(name: SharedName, titles: Mapping[str, str]) -> str:
     called = [_describe_bearer(bearer) for bearer in name.bearers]
     about = [(bearer, title) for bearer in name.bearers if (title := _title_of(bearer, titles)) is not None]
-    first = f"The documents speak of more than one {name.name}: {join_texts(called)}."
+    introduction = f"The documents speak of more than one {name.name}: {join_texts(called)}."
     if not about:
-        return first
+        return introduction
     quoted = join_texts([f"{_describe_bearer(bearer)} (“{title}”)" for bearer, title in about])
-    return f"{first} The quoted passages are about {quoted}."
+    return f"{introduction} The quoted passages are about {quoted}."
 
 
 def _describe_bearer(bearer: KnownBearer) -> str:
@@ -43,5 +43,5 @@ def _title_of(bearer: KnownBearer, titles: Mapping[str, str]) -> str | None:
 
 def join_texts(texts: Sequence[str]) -> str:
     """Return texts as an enumeration: "a, b and c"."""
-    *leading, last = texts
-    return f"{', '.join(leading)} and {last}" if leading else last
+    *leading, last_text = texts
+    return f"{', '.join(leading)} and {last_text}" if leading else last_text

@@ -113,7 +113,7 @@ class Writing:
             self._unquotable = not self._brief.quotable
             if not self._unquotable:
                 # The failed model's text is not part of this answer.
-                draft.forget_omitted()
+                draft.forget_omitted_sentences()
                 async for event in self._without_model(draft):
                     yield event
         self.retrieval = with_failures(self.retrieval, reason)
@@ -176,7 +176,7 @@ class Writing:
                         # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
                         reader, waiting = ClaimReader(), []
                         self._cites = self.refuses = self.has_sentinel = False
-                        draft.forget_omitted()
+                        draft.forget_omitted_sentences()
                         self._sent_before = frozenset(claim.text for claim in draft.claims)
                     waiting += await self._check_claims(reader.feed(delta.text))
                     for event in self._send_events(waiting, draft):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.location import Box, Region, box_around
+from agentic_rag_backend.domain.location import Box, Region, enclose_regions
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, UnsupportedMediaType
 from agentic_rag_backend.ingestion.accept.originals import Original, read_original
@@ -136,7 +136,7 @@ def merge_regions(parts: Iterable[Region]) -> list[Region]:
         if last_region is not None and part.end_char <= last_region.end_char:
             continue
         if last_region is not None and part.start_char <= last_region.end_char and _of_one_line(last_region, part):
-            regions[-1] = replace(last_region, end_char=part.end_char, box=box_around([last_region, part]))
+            regions[-1] = replace(last_region, end_char=part.end_char, box=enclose_regions([last_region, part]))
         else:
             regions.append(part)
     return regions

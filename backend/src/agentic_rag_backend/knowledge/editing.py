@@ -28,7 +28,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.identity.decisions import SPELLED
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.entities import no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import no_entity
 from agentic_rag_backend.stores.catalogue.base import SETTLING, GraphEditCatalogue, Outbox, Page
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
@@ -191,14 +191,14 @@ class GraphEditor:
 
 
 def _find_entity(graph: TenantGraph, id: str) -> EntityRef:
-    number = graph.mentioned(id)
+    number = graph.find_mentioned_number(id)
     if number is None:
         raise no_entity(id)
     return graph.entity(number)
 
 
 def _names_of(graph: TenantGraph, id: str) -> list[str]:
-    number = graph.mentioned(id)
+    number = graph.find_mentioned_number(id)
     return [] if number is None else graph.names_of(number)
 
 

@@ -79,7 +79,7 @@ class Value(Protocol):
     def text(self) -> str:
         """The value as it is written."""
 
-    def agrees_with(self, other: Self) -> bool:
+    def agrees_with(self, value: Self) -> bool:
         """Return whether both may be true of one thing."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader
 from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader

@@ -92,8 +92,8 @@ class Explainer:
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
-        whole = replace(query, limit=MAX_RESULTS, min_score=0.0, rerank=reranking, cache=False, remember=False)
-        retrieval = await self._retrievers.get(strategy).retrieve(whole)
+        unlimited = replace(query, limit=MAX_RESULTS, min_score=0.0, rerank=reranking, cache=False, remember=False)
+        retrieval = await self._retrievers.get(strategy).retrieve(unlimited)
         places = [number for number, hit in enumerate(retrieval.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
         best = retrieval.hits[rank - 1] if rank is not None else None
@@ -115,8 +115,8 @@ class Explainer:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=MAX_EXAMINED)
         here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
-        all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
-        legs = tuple(_rank_leg(name, all_of, own) for name in ("dense", "sparse"))
+        all_of, own_legs = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
+        legs = tuple(_rank_leg(name, all_of, own_legs) for name in ("dense", "sparse"))
         return (*legs, await self._question_leg(query, [everywhere, here])) if query.synthetic_questions else legs
 
     async def _question_leg(self, query: Query, searches: Sequence[VectorSearch]) -> LegRank:
@@ -125,8 +125,8 @@ class Explainer:
         legs = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, of_questions)
         least = (await self._stores.calibration()).similar_question
         ranked = [await question_leg(self._stores.questions, query, leg.dense, least=least) for leg in legs]
-        all_of, own = [Legs(dense=tuple(leg.chunks)) for leg in ranked]
-        return replace(_rank_leg("dense", all_of, own), leg=QUESTION)
+        all_of, own_legs = [Legs(dense=tuple(leg.chunks)) for leg in ranked]
+        return replace(_rank_leg("dense", all_of, own_legs), leg=QUESTION)
 
 
 def _rank_leg(name: str, all_of: Legs, legs: Legs) -> LegRank:
@@ -163,7 +163,7 @@ def _list_reasons(
         return (*late, *low)
     fields = chunk.fields
     reasons = [
-        Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
+        Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_describe_fields(part, fields)}")
         for part in _parts(query.filters)
         if not any(matches_filter(part, fields, id) for id in visible.ids)
     ]
@@ -188,16 +188,16 @@ def _parts(filter: Filter | None) -> tuple[Filter, ...]:
 
 def to_json(filter: Filter) -> str:
     """Return a filter in the JSON grammar of requests."""
-    return _json(_written(filter))
+    return _json(_serialise_filter(filter))
 
 
-def _written(filter: Filter) -> dict[str, Any]:
+def _serialise_filter(filter: Filter) -> dict[str, Any]:
     if isinstance(filter, And):
-        return {"and": [_written(part) for part in filter.filters]}
+        return {"and": [_serialise_filter(part) for part in filter.filters]}
     if isinstance(filter, Or):
-        return {"or": [_written(part) for part in filter.filters]}
+        return {"or": [_serialise_filter(part) for part in filter.filters]}
     if isinstance(filter, Not):
-        return {"not": _written(filter.filter)}
+        return {"not": _serialise_filter(filter.filter)}
     if isinstance(filter, ChunkSet):
         filter = filter.link
     value: Any = filter.values if isinstance(filter, LinkCondition) else filter.value
@@ -208,7 +208,7 @@ def _written(filter: Filter) -> dict[str, Any]:
     return {filter.field: {filter.operator: value}}
 
 
-def _held(filter: Filter, fields: Mapping[str, Any]) -> str:
+def _describe_fields(filter: Filter, fields: Mapping[str, Any]) -> str:
     names = dict.fromkeys(leaf.field for leaf in list_leaves(filter) if isinstance(leaf, Comparison))
     if not names:
         return "no passage of the document matches"

@@ -283,18 +283,18 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
     models: tuple[type[RequestOptions], ...] = (STRATEGIES[name].options, SHARED_OPTIONS)
-    remaining = {option: value for option, value in options.items() if not _check_known(models, option, value)}
+    remaining = {option: value for option, value in options.items() if not _check_option(models, option, value)}
     inner: list[type[RequestOptions]] = []
     for inner_name in held_by(name, options):
         held_by(inner_name, options)  # its own names are valid, too
         inner.append(STRATEGIES[inner_name].options)
     for option, value in remaining.items():
-        if not _check_known(inner, option, value):
+        if not _check_option(inner, option, value):
             has = ", ".join(dict.fromkeys(option_name for model in (*inner, *models) for option_name in model.schemas()))
             raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {has}", field=option)
 
 
-def _check_known(models: Sequence[type[RequestOptions]], option: str, value: Any) -> bool:
+def _check_option(models: Sequence[type[RequestOptions]], option: str, value: Any) -> bool:
     """Validate an option against the first of the models that has it. Return whether one has it."""
     model = next((model for model in models if option in model.schemas()), None)
     if model is not None:

@@ -102,7 +102,7 @@ class Spending:
         """Count started calls."""
         self.begun += calls
 
-    def ended(self, reply: StructuredReply) -> None:
+    def add_call(self, reply: StructuredReply) -> None:
         """Add the cost of a call, and its failure if it failed."""
         self.usage += reply.usage
         if reply.failure is not None:
@@ -123,7 +123,7 @@ def number_in(item: Mapping[str, Any], name: str, *, low: float, high: float) ->
     return min(high, max(low, float(value)))
 
 
-def line_in(item: Mapping[str, Any], name: str, *, most: int) -> str:
-    """Return a text of an object as one line of at most ``most`` characters. Empty if it is missing or not a text."""
+def line_in(item: Mapping[str, Any], name: str, *, limit: int) -> str:
+    """Return a text of an object as one line of at most ``limit`` characters. Empty if it is missing or not a text."""
     value = item.get(name)
-    return " ".join(value.split())[:most] if isinstance(value, str) else ""
+    return " ".join(value.split())[:limit] if isinstance(value, str) else ""

@@ -38,13 +38,13 @@ class Owner:
         Raises:
             ConfigurationError: it belongs to another deployment. The message names both deployments and ``way_out``.
         """
-        held = mark.get(OWNER)
-        if held is not None and held != self.deployment.id:
+        deployment_id = mark.get(OWNER)
+        if deployment_id is not None and deployment_id != self.deployment.id:
             raise ConfigurationError(
-                f"{what} belongs to another deployment, {held} ({mark.get(OWNED_BY, 'of unknown origin')}); "
+                f"{what} belongs to another deployment, {deployment_id} ({mark.get(OWNED_BY, 'of unknown origin')}); "
                 f"this one is {self.deployment}. {way_out}"
             )
-        return held is not None
+        return deployment_id is not None
 
     async def require_adoptable(self, what: str, tenants: Sequence[TenantId], *, way_out: str) -> None:
         """Refuse a store without a mark that holds only tenants that the catalogue does not have.

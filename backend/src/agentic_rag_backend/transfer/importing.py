@@ -37,7 +37,7 @@ from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, qu
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
-from agentic_rag_backend.ingestion.questions.asking import embedded
+from agentic_rag_backend.ingestion.questions.asking import embed_questions
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.ingestion.vectors.reindexer import chunk_points
 from agentic_rag_backend.jobs.runner import Run
@@ -237,11 +237,11 @@ class TenantImport:
 
     async def write_summaries(self, read_summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries in the order of their creation."""
-        rounds = await asyncio.to_thread(self._group_by_round, read_summaries)
+        rounds = await asyncio.to_thread(self._group_summaries, read_summaries)
         for number in sorted(rounds):
             await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
 
-    def _group_by_round(self, read_summaries: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
+    def _group_summaries(self, read_summaries: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
         fingerprint = {record.fingerprint: community.fingerprint for record, community in self.communities}
         passages = Passages(self.identity, self.chunk_ids)
         rounds: dict[int, list[CommunitySummary]] = defaultdict(list)
@@ -340,7 +340,7 @@ class TenantImport:
         for start in range(0, len(numbers), _GROUP_CHUNKS):
             await self.run.report_progress("documents", len(self.versions), self.manifest.documents)
             group = numbers[start : start + _GROUP_CHUNKS]
-            renewed = await embedded(self.destination.computation, [results[number] for number in group])
+            renewed = await embed_questions(self.destination.computation, [results[number] for number in group])
             self.embedded += sum(len(chunk_questions.items) for chunk_questions in renewed)
             results.update(zip(group, renewed, strict=True))
         return results

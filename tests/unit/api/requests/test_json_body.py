@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.api.requests import json_body
-from agentic_rag_backend.api.requests.json_body import MAX_DEPTH, MAX_VALUES, loaded
+from agentic_rag_backend.api.requests.json_body import MAX_DEPTH, MAX_VALUES, load_json
 from agentic_rag_backend.errors import InvalidRequest
 
 MIB = 1024 * 1024
@@ -44,7 +44,7 @@ def test_what_holds_too_many_values_reaches_no_parser(monkeypatch: pytest.Monkey
     monkeypatch.setattr(json_body.orjson, "loads", parse)  # type: ignore[attr-defined]
     monkeypatch.setattr(json_body.json, "loads", parse)  # type: ignore[attr-defined]
     with pytest.raises(InvalidRequest, match=str(MAX_VALUES)):
-        loaded(bomb(MIB))
+        load_json(bomb(MIB))
 
 
 @pytest.mark.parametrize("long", [*LONG.values(), *BOMBS.values()], ids=[*LONG, *BOMBS])
@@ -54,7 +54,7 @@ def test_the_cost_grows_with_the_bytes_and_no_faster(long: Any) -> None:
 
         def read() -> None:
             with suppress(InvalidRequest):
-                loaded(raw)
+                load_json(raw)
 
         return cpu_s(read)
 
@@ -63,13 +63,13 @@ def test_the_cost_grows_with_the_bytes_and_no_faster(long: Any) -> None:
 
 
 def test_as_many_values_and_levels_as_are_allowed() -> None:
-    assert len(loaded(json.dumps([0] * (MAX_VALUES - 2)))) == MAX_VALUES - 2
+    assert len(load_json(json.dumps([0] * (MAX_VALUES - 2)))) == MAX_VALUES - 2
     nested: Any = []
     for _ in range(MAX_DEPTH - 1):
         nested = [nested]
-    assert loaded(json.dumps(nested)) == nested
+    assert load_json(json.dumps(nested)) == nested
     with pytest.raises(InvalidRequest, match=f"{MAX_DEPTH}.*{MAX_DEPTH + 1}"):
-        loaded(json.dumps([nested]))
+        load_json(json.dumps([nested]))
 
 
 TEXT = st.text(max_size=20)
@@ -83,10 +83,10 @@ JSON = st.recursive(
 @given(JSON, st.booleans())
 def test_whatever_is_json_is_read_as_it_is(value: Any, ascii_only: bool) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).encode()
-    assert loaded(raw) == json.loads(raw)
+    assert load_json(raw) == json.loads(raw)
 
 
 @given(st.binary(max_size=400) | st.text(alphabet='"\\[]{},:0aué', max_size=400).map(str.encode))
 def test_any_bytes_are_a_value_or_a_problem(raw: bytes) -> None:
     with suppress(InvalidRequest):
-        assert loaded(raw) == json.loads(raw)
+        assert load_json(raw) == json.loads(raw)

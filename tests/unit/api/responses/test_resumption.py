@@ -136,14 +136,14 @@ async def test_only_the_owner_finds_a_stream(streams: AnswerStreams) -> None:
         with pytest.raises(NotFound):
             streams.find(other, stream.id)
         with pytest.raises(NotFound):
-            streams.repeated(other, "f", 0)
-    assert streams.repeated(OWNER, "f", 0) is stream
+            streams.find_repeated_stream(other, "f", 0)
+    assert streams.find_repeated_stream(OWNER, "f", 0) is stream
     await read(stream)
     with pytest.raises(NotFound, match="fits 0 answers"):
-        streams.repeated(OWNER, "f", 2)
+        streams.find_repeated_stream(OWNER, "f", 2)
     opened(streams, "b")
     with pytest.raises(NotFound, match="fits 2 answers"):
-        streams.repeated(OWNER, "f", 0)
+        streams.find_repeated_stream(OWNER, "f", 0)
 
 
 async def test_memory_is_bounded(streams: AnswerStreams) -> None:

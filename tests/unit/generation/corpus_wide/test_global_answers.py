@@ -370,7 +370,7 @@ def test_themes_are_selected_within_the_budget_and_packed_in_order(
     selected = themes_with_passages(themes, shown, budget_tokens=budget, most_tokens=room)
     assert sum(each.tokens for each in selected) <= budget
     assert all(each.passages for each in selected)
-    bundles = pack_themes(selected, most=most, room=room)
+    bundles = pack_themes(selected, limit=most, room=room)
     packed = [each for bundle in bundles for each in bundle]
     assert packed == selected[: len(packed)]
     assert len(bundles) <= most

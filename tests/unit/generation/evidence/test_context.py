@@ -11,7 +11,6 @@ from agentic_rag_backend.domain.filters import Comparison, Filter
 from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.generation.evidence.budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.evidence.context import (
     Context,
     Passage,
@@ -21,6 +20,7 @@ from agentic_rag_backend.generation.evidence.context import (
     size_tokens,
 )
 from agentic_rag_backend.generation.evidence.expansion import MAX_WIDENED, widen_context
+from agentic_rag_backend.generation.evidence.token_budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message

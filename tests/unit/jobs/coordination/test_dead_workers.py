@@ -19,7 +19,8 @@ def _worker(name: str, beats: int) -> Worker:
 
 def _silent(heartbeats: HeartbeatMonitor, now_s: float, **beats: int) -> list[str]:
     return [
-        worker.executor_id for worker in heartbeats.find_silent([_worker(name, count) for name, count in beats.items()], now_s)
+        worker.executor_id
+        for worker in heartbeats.find_silent_workers([_worker(name, count) for name, count in beats.items()], now_s)
     ]
 
 

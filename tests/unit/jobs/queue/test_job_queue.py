@@ -143,7 +143,7 @@ async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine:
         with pytest.raises(KeyboardInterrupt):
             queue._table.create()
     queue._table.create()
-    assert len(queue._table.list_unfinished([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
+    assert len(queue._table.list_unfinished_ids([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
     await queue.shutdown()
 
 
@@ -233,7 +233,7 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
 
     await asyncio.to_thread(claim)
     await _until(lambda: ran == ["lost"])
-    await _until(lambda: not queue._table.list_unfinished(["work_v1:lost:1"]))
+    await _until(lambda: not queue._table.list_unfinished_ids(["work_v1:lost:1"]))
     assert ran == ["lost"]
     await queue.shutdown()
 
@@ -402,10 +402,10 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
             return int(connection.execute(text("SELECT count(*) FROM workflows WHERE finished_us IS NOT NULL")).scalar_one())
 
     await _until(lambda: count() == 1)
-    await asyncio.to_thread(queue._table.delete_old)
+    await asyncio.to_thread(queue._table.delete_old_workflows)
     assert count() == 1
     monkeypatch.setattr(workflow_table, "RETENTION", timedelta(seconds=-5))
-    await asyncio.to_thread(queue._table.delete_old)
+    await asyncio.to_thread(queue._table.delete_old_workflows)
     assert count() == 0
     await queue.shutdown()
 

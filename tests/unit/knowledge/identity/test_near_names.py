@@ -85,9 +85,9 @@ async def test_settling_many_names_reads_each_document_once_until_the_graph_chan
         await write(store, resolver, document, names, description=description)
     store.reads.clear()
     for name in names:
-        assert await resolver.identities.outdated(TENANT, name.lower()) == ["d1"]
+        assert await resolver.identities.find_outdated_documents(TENANT, name.lower()) == ["d1"]
     assert sorted(store.reads) == ["d1", "d2"]
     await write(store, resolver, "d3", names, description="nurse; born 1960")
     store.reads.clear()
-    await resolver.identities.outdated(TENANT, "person 1")
+    await resolver.identities.find_outdated_documents(TENANT, "person 1")
     assert sorted(store.reads) == ["d1", "d2", "d3"]

@@ -122,7 +122,7 @@ class Tenant:
             if not waiting:
                 return
             edits = await self._resolver.edits(TENANT)
-            for document in await self._resolver.identities.outdated(TENANT, waiting.pop(0), edits):
+            for document in await self._resolver.identities.find_outdated_documents(TENANT, waiting.pop(0), edits):
                 await self._store.delete_document(TENANT, document, up_to_version=1)
                 await self._resolve(document)
         raise AssertionError("names are never settled")

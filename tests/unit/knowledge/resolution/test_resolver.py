@@ -111,10 +111,10 @@ async def test_an_acronym_joins_the_entity_of_its_expansion_in_both_orders(store
     whole = Alias(name="Northern Mapping Office", alias="NMO", type="organisation")
     later = await resolve(store, "d4", said(("Northern Mapping Office", "organisation"), aliases=(whole,)))
     assert later.unsettled == {"nmo"}
-    assert await Resolver(store).identities.outdated(TENANT, "nmo") == ["d3"]
+    assert await Resolver(store).identities.find_outdated_documents(TENANT, "nmo") == ["d3"]
     await store.delete_document(TENANT, "d3", up_to_version=1)
     assert only(await resolve(store, "d3", said(("NMO", "organisation")))).id == only(later).id
-    assert await Resolver(store).identities.outdated(TENANT, "nmo") == []
+    assert await Resolver(store).identities.find_outdated_documents(TENANT, "nmo") == []
 
 
 async def test_an_alias_of_two_entities_is_neither(store: SqliteGraphStore) -> None:

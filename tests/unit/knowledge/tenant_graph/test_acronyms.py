@@ -35,7 +35,7 @@ def test_changed_and_removed_names_take_precedence(settled: set[str], changed: s
     expected = {**dict.fromkeys(settled, (1,)), **changes}
     assert {name: names.get(name) for name in expected} == {name: entities or None for name, entities in expected.items()}
     fitting = {name: names[name] for name in names if name[0] == "a" and is_acronym_of("AB", name.split())}
-    assert dict(names.abbreviated("AB")) == fitting
+    assert dict(names.expand_abbreviation("AB")) == fitting
 
 
 def test_a_name_of_many_small_words_has_a_bounded_number_of_acronyms() -> None:

@@ -48,7 +48,7 @@ def answers(graph: TenantGraph) -> dict[str, Any]:
     terms = {id: frozenset(graph.entity(number).id for number in graph.entities_of(graph.chunk_index[id])) for id in chunks}
     words = {name: place for place, name in enumerate(ENTITIES)}
     coverage = cover(frozenset(words.values()), {id: frozenset(words[name] for name in held) for id, held in terms.items()})
-    hops = score_hops(links, numbered, {}, coverage.numbered(graph.chunk_index))
+    hops = score_hops(links, numbered, {}, coverage.number_passages(graph.chunk_index))
     return {
         "counts": (graph.chunk_count, graph.node_count),
         "names": {name: [graph.entity(number).id for number in numbers] for name, numbers in graph.names.items()},

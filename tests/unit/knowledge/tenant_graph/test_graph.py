@@ -119,7 +119,7 @@ def test_names_and_aliases_are_compared_in_one_form(graph_of: Build) -> None:
 
 def test_an_empty_graph_works(graph_of: Build) -> None:
     graph = graph_of({}, extra=["Mira"])
-    assert graph.mentioned("e:Mira") is None
+    assert graph.find_mentioned_number("e:Mira") is None
     assert (graph.chunk_count, graph.chunk_places, dict(graph.names)) == (0, 0, {})
     assert link_question(graph, "Mira") == {}
     assert personalised_pagerank(graph, np.zeros(0), np.ones(1)).shape == (0,)

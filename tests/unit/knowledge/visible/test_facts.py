@@ -33,7 +33,9 @@ C1, C2 = passage("c1", "d1", 2), passage("c2", "d2", 1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EDGE = GraphEdge("r", "a", "b", "made", 1.0)
 SHOWN: Any = SimpleNamespace(
-    chunk_index={"c1": 0, "c2": 1}, mentioned={"a": 0, "b": 1}.get, entity=lambda number: EntityRef("ab"[number], "N", "other")
+    chunk_index={"c1": 0, "c2": 1},
+    find_mentioned_number={"a": 0, "b": 1}.get,
+    entity=lambda number: EntityRef("ab"[number], "N", "other"),
 )
 """A tenant's graph with the two chunks and the two entities."""
 

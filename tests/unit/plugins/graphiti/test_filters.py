@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import name_words, normalise_name
 from agentic_rag_backend.plugins.graphiti.filters import edge_passes, holds_at, valid_at
-from agentic_rag_backend.plugins.graphiti.interface import named
+from agentic_rag_backend.plugins.graphiti.interface import list_candidate_names
 from agentic_rag_backend.plugins.graphiti.sdk import ComparisonOperator, DateFilter, SearchFilters
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -76,10 +76,10 @@ def test_an_empty_list_lets_nothing_through(name: str) -> None:
 
 
 def test_names_are_runs_of_words_the_longest_first() -> None:
-    assert named("Who met Ada Lovelace's aunt?")[:2] == ["who met ada lovelace aunt", "who met ada lovelace"]
-    assert {"ada lovelace", "ada", "lovelace", "aunt"} <= set(named("Who met Ada Lovelace's aunt?"))
-    assert named("who is the") == []
-    assert named("") == []
+    assert list_candidate_names("Who met Ada Lovelace's aunt?")[:2] == ["who met ada lovelace aunt", "who met ada lovelace"]
+    assert {"ada lovelace", "ada", "lovelace", "aunt"} <= set(list_candidate_names("Who met Ada Lovelace's aunt?"))
+    assert list_candidate_names("who is the") == []
+    assert list_candidate_names("") == []
 
 
 @given(
@@ -87,11 +87,11 @@ def test_names_are_runs_of_words_the_longest_first() -> None:
     name=st.sampled_from(["Zoë Ünal", "I.B.M.", "Ada's Bar"]),
 )
 def test_a_name_in_the_query_is_among_them(before: list[str], name: str) -> None:
-    assert normalise_name(name) in named(" ".join([*before, name, "there"]))
+    assert normalise_name(name) in list_candidate_names(" ".join([*before, name, "there"]))
 
 
 def test_long_queries_are_bounded() -> None:
-    found = named("word " * 10_000 + "another")
+    found = list_candidate_names("word " * 10_000 + "another")
 
     assert len(found) == 10
     assert max(len(name_words(name)) for name in found) == 10

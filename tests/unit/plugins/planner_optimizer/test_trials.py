@@ -58,9 +58,9 @@ async def test_a_model_that_does_not_answer_ends_the_trial(
     assert (await made.run(prompt, question)).recall == 1
     with pytest.raises(ModelUnavailable, match="after 3 calls: model_unavailable"):
         await made.run(prompt, other)
-    assert made.scored([question, other]) == []
+    assert made.score_prompts([question, other]) == []
     await made.run(prompt, other)
-    assert [score.recall for _, score in made.scored([question, other])] == [1]
+    assert [score.recall for _, score in made.score_prompts([question, other])] == [1]
 
 
 async def test_a_refused_key_is_tried_once(trials: MakeTrials, questions: Questions, instructions: Instructions) -> None:

@@ -16,9 +16,9 @@ from agentic_rag_backend.retrieval.agentic.constraints import (
     Avoided,
     NegativeConstraint,
     contains_phrase,
-    kept,
-    requested,
-    united,
+    keep_hits,
+    parse_constraints,
+    unite_constraints,
     written_by_model,
 )
 
@@ -63,7 +63,7 @@ def test_an_attribute_is_compared_with_the_metadata_or_else_with_the_text(visibl
 
 def test_an_entity_removes_its_passages_documents_and_facts(hit: Callable[..., Hit]) -> None:
     avoided = Avoided(NegativeConstraint("entity", "e1"), frozenset({"a"}), frozenset({"d:b"}))
-    left, counts = kept([hit("a"), hit("b"), hit("c")], [avoided])
+    left, counts = keep_hits([hit("a"), hit("b"), hit("c")], [avoided])
     assert ([each.id for each in left], counts) == (["c"], {"e1": 2})
     ref = EntityRef("e1", "One", "person")
     fact = FactHit(id="f", source=ref, relation="r", target=ref, fact="One is.", chunk_id="c", document_id="d:c", score=1.0)
@@ -78,15 +78,15 @@ def test_a_filtered_list_is_a_part_in_order_and_filtering_again_changes_nothing(
     texts = ["a b c", "nurse", "text of a", "other"]
     hits = [hit_of(text) for text in texts]
     avoided = [phrase(value) for value in values]
-    left, counts = kept(hits, avoided)
+    left, counts = keep_hits(hits, avoided)
     assert [hit for hit in hits if hit in left] == left
     assert sum(counts.values()) == len(hits) - len(left)
-    assert kept(left, avoided) == (left, {})
+    assert keep_hits(left, avoided) == (left, {})
     assert not [hit for hit in left for value in values if contains_phrase(hit.visible.chunk.text, value)]
 
 
 def test_requests_name_entities_attributes_and_phrases() -> None:
-    made = requested(["entity: e1 ", "affiliation = Aldry  Hospital", "senior nurse"])
+    made = parse_constraints(["entity: e1 ", "affiliation = Aldry  Hospital", "senior nurse"])
     assert made == [
         NegativeConstraint("entity", "e1"),
         NegativeConstraint("attribute", "Aldry Hospital", "affiliation"),
@@ -97,7 +97,7 @@ def test_requests_name_entities_attributes_and_phrases() -> None:
 @pytest.mark.parametrize("text", ["", "  ", "entity:", "entity: …", "= x", "=", "a=", "a= ...", "...", "\0"])
 def test_a_constraint_that_names_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match=r"negative_constraints\[1\].*entity:ID, NAME=VALUE or a phrase") as refused:
-        requested(["senior nurse", text])
+        parse_constraints(["senior nurse", text])
     assert refused.value.field == "options.negative_constraints[1]"
 
 
@@ -117,6 +117,6 @@ def test_invalid_constraints_of_a_model_are_dropped_with_a_note() -> None:
 
 def test_a_request_has_a_maximum_number_of_constraints() -> None:
     many = [NegativeConstraint("phrase", f"word {number}") for number in range(MAX_CONSTRAINTS + 3)]
-    held, notes = united(many[:2], [many[0], *many])
+    held, notes = unite_constraints(many[:2], [many[0], *many])
     assert held == many[:MAX_CONSTRAINTS]
     assert notes == [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: 3"]

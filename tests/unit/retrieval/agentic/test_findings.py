@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
-from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact, by_rules, next_plan, suggested, verified, with_name
+from agentic_rag_backend.retrieval.agentic.findings import (
+    VerifiedFact,
+    by_rules,
+    next_plan,
+    suggest_constraints,
+    verify_facts,
+    with_name,
+)
 
 QUESTION = "When did Rowan Teller join the laboratory?"
 FILM, DIRECTOR = EntityRef("e:film", "Slack Water", "work"), EntityRef("e:mara", "Mara Venn", "person")
@@ -35,14 +42,14 @@ def test_facts_are_verified_word_by_word(hits: list[Hit]) -> None:
         {"passage": 1, "quote": ""},
         {"passage": "1"},
     ]
-    facts, wrong = verified({"verified_facts": quotes}, hits, 2)
+    facts, wrong = verify_facts({"verified_facts": quotes}, hits, 2)
     assert facts == [VerifiedFact("She joined the laboratory in 2013.", "a", 2), VerifiedFact("joined the laboratory", "a", 2)]
     assert wrong == 5
 
 
 def test_a_quote_may_have_a_reference_as_prompts_show_it(visible: Callable[..., Any]) -> None:
     hits = [Hit(visible=visible("a", "She joined in 2013, see [3]."), score=1.0)]
-    facts, wrong = verified({"verified_facts": [{"passage": 1, "quote": "in 2013, see (3)"}]}, hits, 1)
+    facts, wrong = verify_facts({"verified_facts": [{"passage": 1, "quote": "in 2013, see (3)"}]}, hits, 1)
     assert (facts, wrong) == ([VerifiedFact("in 2013, see [3]", "a", 1)], 0)
 
 
@@ -51,13 +58,15 @@ def test_constraints_of_passages_may_not_avoid_the_subject_of_the_question(hits:
         return {"negative_constraints": [{"kind": kind, "name": "affiliation", "value": value} for kind, value in items]}
 
     both = [{"e:1", "e:2"}]
-    valid, notes = suggested(reply(("entity", "e:2"), ("entity", "e:1"), ("entity", "e:9")), hits, QUESTION, both, set())
+    valid, notes = suggest_constraints(
+        reply(("entity", "e:2"), ("entity", "e:1"), ("entity", "e:9")), hits, QUESTION, both, set()
+    )
     assert valid == [NegativeConstraint("entity", "e:2")]
     assert len(notes) == 2
     # A name that only one entity has, and a bearer whose namesake is avoided already.
-    assert suggested(reply(("entity", "e:1")), hits, QUESTION, [{"e:1"}], set())[0] == []
-    assert suggested(reply(("entity", "e:1")), hits, QUESTION, both, {"e:2"})[0] == []
-    words = suggested(
+    assert suggest_constraints(reply(("entity", "e:1")), hits, QUESTION, [{"e:1"}], set())[0] == []
+    assert suggest_constraints(reply(("entity", "e:1")), hits, QUESTION, both, {"e:2"})[0] == []
+    words = suggest_constraints(
         reply(("phrase", "rowan teller"), ("attribute", "Laboratory"), ("phrase", "nurse")), hits, QUESTION, [], set()
     )
     assert words[0] == [NegativeConstraint("phrase", "nurse")]

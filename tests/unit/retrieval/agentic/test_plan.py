@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter
 from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
-from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, filters_of, narrowed, plan_by_rules, plan_of
+from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, filters_of, narrow_filter, plan_by_rules, plan_of
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
 
 REPLY = {
@@ -84,7 +84,7 @@ items = st.lists(
 @given(items=items, fields=fields, year=st.integers(2018, 2021))
 def test_a_plan_never_widens_the_filter_of_a_request(items: list[dict[str, Any]], fields: dict[str, Any], year: int) -> None:
     own = Comparison("year", "eq", year)
-    both = narrowed(own, filters_of(items)[0])
+    both = narrow_filter(own, filters_of(items)[0])
     assert both is not None
     assert own in list(list_leaves(both))
     assert not matches_filter(both, fields) or matches_filter(own, fields)

@@ -81,7 +81,7 @@ async def test_a_fact_is_read_again_while_its_passage_may_be_shown(
 
     async def carried(*chunks: VisibleChunk, **more: object) -> tuple[list[str], int]:
         reader = SessionReader(store, Documents(*chunks), kept_s=60)  # type: ignore[arg-type]
-        found = await reader.carried(query("When?", **more), "s")
+        found = await reader.carry_over(query("When?", **more), "s")
         assert found.continued
         assert {hit.id for hit in found.hits} == {fact.chunk_id for fact in found.facts}
         assert all(fact.round == BEFORE for fact in found.facts)
@@ -91,7 +91,7 @@ async def test_a_fact_is_read_again_while_its_passage_may_be_shown(
     # Deleted, not valid at the time of the request, or outside its filter.
     assert await carried() == ([], 1)
     assert await carried(visible("c1", text, valid_from="2999-01-01")) == ([], 1)
-    nothing = await SessionReader(Store(None), Documents(), kept_s=60).carried(asked, "s")  # type: ignore[arg-type]
+    nothing = await SessionReader(Store(None), Documents(), kept_s=60).carry_over(asked, "s")  # type: ignore[arg-type]
     assert (nothing.continued, nothing.facts) == (False, ())
 
 

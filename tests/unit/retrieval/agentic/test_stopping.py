@@ -55,9 +55,9 @@ def test_every_policy_ends_by_the_rounds_and_by_the_budget(
     policy: str, values: list[float], spent: Spent, budget: Budget, rounds: int
 ) -> None:
     reason = stop_reason(policy, Progress(values, spent), Limits(rounds, 0.2, budget))
-    if len(values) >= rounds or budget.exhausted(spent):
+    if len(values) >= rounds or budget.find_exhausted_limit(spent):
         assert reason is not None
-    if policy == "fixed_rounds" and not budget.exhausted(spent):
+    if policy == "fixed_rounds" and not budget.find_exhausted_limit(spent):
         assert reason == ("rounds" if len(values) >= rounds else None)
 
 
@@ -75,6 +75,6 @@ def test_the_budget_policy_stops_before_a_round_that_it_cannot_pay() -> None:
 )
 def test_a_limit_that_is_reached_is_named(spent: Spent, limit: str | None) -> None:
     budget = Budget(calls=3, tokens=50, seconds=2.0)
-    assert budget.exhausted(spent) == limit
+    assert budget.find_exhausted_limit(spent) == limit
     expected = f"budget_{limit}" if limit else None
     assert stop_reason("fixed_rounds", Progress([1.0], spent), Limits(5, 0.2, budget)) == expected

@@ -28,28 +28,28 @@ def test_a_window_is_around_its_chunk(ordinal: int, reach: int, most: int, expec
 
 
 def test_matches_whose_windows_touch_are_one_excerpt() -> None:
-    assert shown(excerpts([match(5), match(8)], reach=1, most=10)) == [(4, 9, [5, 8])]
-    assert shown(excerpts([match(5), match(9)], reach=1, most=10)) == [(4, 6, [5]), (8, 10, [9])]
-    assert shown(excerpts([match(5), match(5, document="e")], reach=1, most=10)) == [(4, 6, [5]), (4, 6, [5])]
+    assert shown(excerpts([match(5), match(8)], reach=1, limit=10)) == [(4, 9, [5, 8])]
+    assert shown(excerpts([match(5), match(9)], reach=1, limit=10)) == [(4, 6, [5]), (8, 10, [9])]
+    assert shown(excerpts([match(5), match(5, document="e")], reach=1, limit=10)) == [(4, 6, [5]), (4, 6, [5])]
 
 
 def test_a_full_excerpt_takes_no_more_and_keeps_its_chunks() -> None:
-    assert shown(excerpts([match(5), match(7)], reach=1, most=3)) == [(4, 6, [5]), (7, 8, [7])]
+    assert shown(excerpts([match(5), match(7)], reach=1, limit=3)) == [(4, 6, [5]), (7, 8, [7])]
 
 
 def test_a_much_weaker_match_is_context() -> None:
-    assert shown(excerpts([match(5), match(6, MATCHED_SHARE - 0.1)], reach=1, most=10)) == [(4, 6, [5])]
-    assert shown(excerpts([match(5), match(8, MATCHED_SHARE - 0.1)], reach=1, most=10)) == [(4, 6, [5]), (7, 9, [8])]
+    assert shown(excerpts([match(5), match(6, MATCHED_SHARE - 0.1)], reach=1, limit=10)) == [(4, 6, [5])]
+    assert shown(excerpts([match(5), match(8, MATCHED_SHARE - 0.1)], reach=1, limit=10)) == [(4, 6, [5]), (7, 9, [8])]
 
 
 def test_a_parent_has_one_excerpt() -> None:
     found = [match(5, parent="p"), match(20, parent="p"), match(30, parent="q"), match(31, 0.1, parent="p")]
-    assert shown(excerpts(found, reach=0, most=10)) == [(5, 5, [5]), (30, 30, [30])]
-    assert shown(excerpts(found, reach=None, most=10)) == [(5, 5, [5, 20]), (30, 30, [30])]
+    assert shown(excerpts(found, reach=0, limit=10)) == [(5, 5, [5]), (30, 30, [30])]
+    assert shown(excerpts(found, reach=None, limit=10)) == [(5, 5, [5, 20]), (30, 30, [30])]
 
 
 def test_without_a_number_neighbours_are_read_around_a_match_without_a_parent() -> None:
-    assert shown(excerpts([match(5)], reach=None, most=10)) == [(5 - NEIGHBOURS, 5 + NEIGHBOURS, [5])]
+    assert shown(excerpts([match(5)], reach=None, limit=10)) == [(5 - NEIGHBOURS, 5 + NEIGHBOURS, [5])]
 
 
 MATCHES = st.lists(
@@ -76,7 +76,7 @@ def test_excerpts_are_apart_and_do_not_move_with_weaker_matches(
         )
         for rank, (ordinal, document, _) in enumerate(places)
     ]
-    found = excerpts(matches, reach=reach, most=most)
+    found = excerpts(matches, reach=reach, limit=most)
     for excerpt in found:
         assert excerpt.last - excerpt.first < most
         assert all(excerpt.holds(held.ordinal) for held in excerpt.matches)
@@ -85,5 +85,5 @@ def test_excerpts_are_apart_and_do_not_move_with_weaker_matches(
     taken = {(s.best.document_id, s.best.parent_id) for s in found}
     assert taken == {(each.document_id, each.parent_id) for each in matches}
     # Fewer matches give the beginning of the excerpts, in the same places of their best matches.
-    fewer = excerpts(matches[:cut], reach=reach, most=most)
+    fewer = excerpts(matches[:cut], reach=reach, limit=most)
     assert [excerpt.best for excerpt in fewer] == [excerpt.best for excerpt in found][: len(fewer)]

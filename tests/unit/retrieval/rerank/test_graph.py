@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.rerank.graph import Pool, centre_of, decided, distance, hops_from, mass, mentions, refined
+from agentic_rag_backend.retrieval.rerank.graph import (
+    Pool,
+    centre_of,
+    distance,
+    hops_from,
+    mass,
+    mentions,
+    refine_score,
+    weigh_signal,
+)
 
 GraphOf = Callable[..., TenantGraph]
 CHAIN = {"c1": ["Ada", "Bay"], "c2": ["Bay", "Cole"], "c3": ["Cole", "Dorn"], "c4": ["Dorn", "Elm"], "c5": ["Elm", "Fen"]}
@@ -71,11 +80,11 @@ def test_chunks_outside_the_graph_have_no_signal_and_keep_their_order(graph_of: 
     for signal in (mass, distance, mentions):
         assert signal(pool(graph, ["Ada"], ["unknown", "c1"]))[0] == 0.0
         assert signal(pool(graph, [], ["unknown", "strange"])) == [0.0, 0.0]
-    assert refined(0.9, 0.0) > refined(0.4, 0.0) > refined(0.0, 0.0) > 0
-    assert decided(0.9, 0.0) > decided(0.4, 0.0)
+    assert refine_score(0.9, 0.0) > refine_score(0.4, 0.0) > refine_score(0.0, 0.0) > 0
+    assert weigh_signal(0.9, 0.0) > weigh_signal(0.4, 0.0)
 
 
-@pytest.mark.parametrize("blend", [refined, decided])
+@pytest.mark.parametrize("blend", [refine_score, weigh_signal])
 def test_scores_rise_with_the_score_of_the_strategy_and_with_the_signal(blend: Callable[[float, float], float]) -> None:
     for value in (0.0, 0.5, 1.0):
         assert 0 <= blend(0.0, value) < blend(0.5, value) < blend(1.0, value) <= 1
@@ -84,7 +93,7 @@ def test_scores_rise_with_the_score_of_the_strategy_and_with_the_signal(blend: C
 
 
 def test_a_signal_that_decides_outweighs_the_strategy() -> None:
-    assert decided(0.0, 0.5) > decided(1.0, 0.1)
+    assert weigh_signal(0.0, 0.5) > weigh_signal(1.0, 0.1)
 
 
 def test_the_centre_is_named_by_the_request_or_else_by_the_question(graph_of: GraphOf) -> None:

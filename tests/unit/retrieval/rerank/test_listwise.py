@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.retrieval.rerank.listwise import STEP, WINDOW, Listwise, falling, judged, windows_of
+from agentic_rag_backend.retrieval.rerank.listwise import STEP, WINDOW, Listwise, falling, judge_window, windows_of
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.server import ModelServer
 
@@ -45,10 +45,10 @@ def test_a_reply_orders_its_window_whatever_it_contains() -> None:
             "nothing",
         ]
     }
-    found = judged(reply, [10, 11, 12])
+    found = judge_window(reply, [10, 11, 12])
     assert found.order == (11, 10, 12)
     assert found.relevance == {11: 0.9, 10: 1.0}
-    assert judged({}, [10, 11]).order == (10, 11)
+    assert judge_window({}, [10, 11]).order == (10, 11)
 
 
 def test_scores_fall_along_the_order() -> None:

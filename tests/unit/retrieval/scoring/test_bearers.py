@@ -6,7 +6,7 @@ import pytest
 
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.language.words import words
-from agentic_rag_backend.retrieval.stages.described_names import meant
+from agentic_rag_backend.retrieval.stages.described_names import select_meant_bearers
 
 NAME = tuple(word.form for word in words("Rowan Teller"))
 BEARERS = {
@@ -33,4 +33,4 @@ BEARERS = {
     ],
 )
 def test_the_question_says_whom_it_means(question: str, near: tuple[int, ...], expected: list[int]) -> None:
-    assert meant(question, NAME, BEARERS, set(near)) == expected
+    assert select_meant_bearers(question, NAME, BEARERS, set(near)) == expected

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
+from agentic_rag_backend.retrieval.scoring.coverage import cover, list_terms
 
 TERMS = st.frozensets(st.integers(0, 12), max_size=8)
 
@@ -29,16 +29,16 @@ def test_rare_terms_weigh_more() -> None:
 
 def test_only_what_the_first_passage_lacks_is_added() -> None:
     coverage = cover(frozenset({1, 2, 3}), {"source": frozenset({1}), "target": frozenset({1, 2})})
-    assert coverage.added("source", "target") == coverage.weights[2]
-    assert coverage.added("target", "source") == 0.0
-    assert coverage.added("source", "unread") == 0.0
-    assert coverage.added("unread", "target") == pytest.approx(coverage.weights[1] + coverage.weights[2])
+    assert coverage.weigh_added_terms("source", "target") == coverage.weights[2]
+    assert coverage.weigh_added_terms("target", "source") == 0.0
+    assert coverage.weigh_added_terms("source", "unread") == 0.0
+    assert coverage.weigh_added_terms("unread", "target") == pytest.approx(coverage.weights[1] + coverage.weights[2])
 
 
 def test_coverage_under_other_numbers() -> None:
-    coverage = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).numbered({"b": 7})
+    coverage = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).number_passages({"b": 7})
     assert coverage.held == {7: frozenset({2})}
-    assert coverage.added(3, 7) == coverage.weights[2]
+    assert coverage.weigh_added_terms(3, 7) == coverage.weights[2]
 
 
 def test_a_question_without_terms_covers_nothing() -> None:
@@ -49,4 +49,4 @@ def test_a_question_without_terms_covers_nothing() -> None:
 @given(question=TERMS, passages=st.dictionaries(st.integers(0, 30), TERMS, max_size=6))
 def test_terms_held_are_those_of_both(question: frozenset[int], passages: dict[int, frozenset[int]]) -> None:
     arrays = {key: np.array(sorted(terms), dtype=np.int64) for key, terms in passages.items()}
-    assert terms_held(question, arrays) == {key: question & terms for key, terms in passages.items()}
+    assert list_terms(question, arrays) == {key: question & terms for key, terms in passages.items()}

@@ -12,9 +12,9 @@ from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS as BY_NAME
 from agentic_rag_backend.retrieval.scoring.rank_fusion import (
     RRF_K,
     Fuse,
-    distribution_based,
     min_max,
-    ranked,
+    rank_scores,
+    scale_by_distribution,
     weighted_dbsf,
     weighted_min_max,
     weighted_rrf,
@@ -67,7 +67,7 @@ def test_an_empty_leg_leaves_the_other_whole(fuse: Fuse) -> None:
     only = leg(a=3.0, b=2.0, c=1.0)
     both = fuse({"dense": only, "sparse": []}, WEIGHTS)
     assert both == pytest.approx(fuse({"dense": only}, {"dense": 1.0}))
-    assert ranked(both)[0].id == "a"
+    assert rank_scores(both)[0].id == "a"
     assert fuse({"dense": [], "sparse": []}, WEIGHTS) == {}
     assert fuse({}, WEIGHTS) == {}
 
@@ -90,7 +90,7 @@ def test_every_id_of_any_leg_has_a_score_in_bounds(fuse: Fuse, dense: list[Score
 def test_the_order_of_legs_does_not_matter(fuse: Fuse, dense: list[ScoredId], sparse: list[ScoredId]) -> None:
     one = fuse({"dense": dense, "sparse": sparse}, WEIGHTS)
     other = fuse({"sparse": sparse, "dense": dense}, dict(reversed(WEIGHTS.items())))
-    assert ranked(one) == ranked(other)
+    assert rank_scores(one) == rank_scores(other)
 
 
 @given(dense=LEG, sparse=LEG)
@@ -113,15 +113,15 @@ def test_weighted_rrf_reads_ranks_only() -> None:
 
 
 def test_distribution_based_scales_three_deviations_on_each_side_of_the_mean() -> None:
-    scaled = distribution_based(leg(a=3.0, b=2.0, c=1.0))  # mean 2, sample deviation 1
+    scaled = scale_by_distribution(leg(a=3.0, b=2.0, c=1.0))  # mean 2, sample deviation 1
     assert scaled == pytest.approx({"a": 4 / 6, "b": 3 / 6, "c": 2 / 6})
-    assert distribution_based([]) == {}
-    assert distribution_based(leg(a=7.0)) == {"a": 0.5}
-    assert distribution_based(leg(a=7.0, b=7.0)) == {"a": 0.5, "b": 0.5}
+    assert scale_by_distribution([]) == {}
+    assert scale_by_distribution(leg(a=7.0)) == {"a": 0.5}
+    assert scale_by_distribution(leg(a=7.0, b=7.0)) == {"a": 0.5, "b": 0.5}
 
 
 def test_an_outlier_is_cut_at_one_and_leaves_the_others_apart_from_zero() -> None:
-    scaled = distribution_based(leg(far=1000.0, **{f"n{number}": float(number) for number in range(30)}))
+    scaled = scale_by_distribution(leg(far=1000.0, **{f"n{number}": float(number) for number in range(30)}))
     assert scaled["far"] == 1.0
     assert min(scaled.values()) > 0.4
 
@@ -145,8 +145,8 @@ def test_weighted_dbsf_is_the_weighted_sum() -> None:
 def test_ranked_breaks_ties_by_id_whatever_came_first(scores: dict[str, float], random: Random) -> None:
     pairs = list(scores.items())
     random.shuffle(pairs)
-    order = ranked(pairs)
-    assert order == ranked(scores)
+    order = rank_scores(pairs)
+    assert order == rank_scores(scores)
     assert [(item.score, item.id) for item in order] == sorted(
         ((score, id) for id, score in scores.items()), key=lambda pair: (-pair[0], pair[1])
     )

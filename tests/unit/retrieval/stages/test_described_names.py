@@ -9,7 +9,7 @@ from cpu_time import cpu_s
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, Retrieval, Trace
-from agentic_rag_backend.retrieval.stages.described_names import about_described, described_names
+from agentic_rag_backend.retrieval.stages.described_names import described_names, keep_described_bearers
 
 Make = Callable[..., VisibleChunk]
 NURSE = "What did the nurse Rowan Teller propose?"
@@ -26,7 +26,7 @@ TEXTS = {
 
 def kept(visible: Make, question: str, *ids: str) -> list[str]:
     hits = tuple(Hit(visible=visible(id, TEXTS[id]), score=1.0) for id in ids)
-    found = about_described(Retrieval(hits=hits, trace=Trace(strategy="s")), described_names(question))
+    found = keep_described_bearers(Retrieval(hits=hits, trace=Trace(strategy="s")), described_names(question))
     return [hit.id for hit in found.hits]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit
-from agentic_rag_backend.retrieval.stages.namesakes import FIRST, inserted
+from agentic_rag_backend.retrieval.stages.namesakes import FIRST, insert_hits
 
 SCORES = st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0])
 FOUND = st.lists(st.tuples(st.integers(0, 20), SCORES), max_size=12, unique_by=lambda pair: pair[0])
@@ -32,7 +32,7 @@ def test_every_further_passage_is_among_the_first_and_scores_fall(
     ids_of_extra = {each.id for each in extra}
     first = [each for each in hits if each.id not in ids_of_extra][:FIRST]
     needed = {each.id for each in first[max(0, len(first) - (FIRST - len(extra))) :]}
-    result = inserted(hits, extra, needed)
+    result = insert_hits(hits, extra, needed)
     ids = [each.id for each in result]
     assert len(set(ids)) == len(ids)
     assert set(ids) == {each.id for each in (*hits, *extra)}
@@ -46,5 +46,5 @@ def test_a_longer_list_begins_with_the_shorter_one(
 ) -> None:
     hits: list[Hit] = sorted((hit(*each) for each in found), key=lambda each: -each.score)
     extra = [hit(*each) for each in further]
-    first = [held.id for held in inserted(hits, extra)[:FIRST]]
-    assert first == [held.id for held in inserted(hits[: FIRST + more], extra)[:FIRST]]
+    first = [held.id for held in insert_hits(hits, extra)[:FIRST]]
+    assert first == [held.id for held in insert_hits(hits[: FIRST + more], extra)[:FIRST]]

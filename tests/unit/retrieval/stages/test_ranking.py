@@ -20,7 +20,7 @@ from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, StoreUn
 from agentic_rag_backend.retrieval import strategies
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever, cut
-from agentic_rag_backend.retrieval.stages.reranking import RerankedRetriever, reranked
+from agentic_rag_backend.retrieval.stages.reranking import RerankedRetriever, reorder_hits
 
 Ask = Callable[..., Query]
 
@@ -118,7 +118,7 @@ def test_equal_scores_keep_the_order_of_the_strategy() -> None:
     # Not by id and not by score: a strategy may order by something else, too.
     candidates = [hit("z", 0.5), hit("a", 0.5), hit("m", 0.9)]
     assert ids(cut(candidates, limit=3)) == ["z", "a", "m"]
-    assert ids(reranked(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
+    assert ids(reorder_hits(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
 
 
 @pytest.mark.parametrize("attribute", ["query.limit", "query.min_score"])
@@ -173,7 +173,7 @@ async def test_a_query_without_reranking_is_not_reranked(query: Ask) -> None:
 def test_reranked_candidates_come_first_and_scores_fall(scores: list[float], new: dict[str, float]) -> None:
     candidates = hits(*sorted(scores, reverse=True))
     new = {each.id: new[each.id] for each in candidates if each.id in new}
-    found = reranked(candidates, new)
+    found = reorder_hits(candidates, new)
     assert sorted(ids(found)) == sorted(ids(candidates))
     assert set(ids(found[: len(new)])) == set(new)
     assert [each.id for each in found[len(new) :]] == [each.id for each in candidates if each.id not in new]

@@ -137,9 +137,9 @@ async def test_its_own_choices_are_timed(auto: Callable[..., Auto], query: Ask) 
     for _ in range(3):
         await auto(latencies).retrieve(query(FACT))
         await auto(latencies).retrieve(query(NAMED))
-    assert latencies.expected(query(FACT).tenant_id, "low_level in rounds") is not None
-    assert latencies.expected(query(FACT).tenant_id, "low_level") is not None
-    assert latencies.expected(query(FACT).tenant_id, "hybrid") is None
+    assert latencies.estimate_latency(query(FACT).tenant_id, "low_level in rounds") is not None
+    assert latencies.estimate_latency(query(FACT).tenant_id, "low_level") is not None
+    assert latencies.estimate_latency(query(FACT).tenant_id, "hybrid") is None
 
 
 def test_nine_of_ten_recent_durations_count(query: Ask) -> None:
@@ -148,9 +148,9 @@ def test_nine_of_ten_recent_durations_count(query: Ask) -> None:
     for milliseconds in range(1, 101):
         latencies.record(tenant, "graph", float(milliseconds))
     # The last ones are 69 to 100.
-    assert latencies.expected(tenant, "graph") == 100 - KEPT + 29
+    assert latencies.estimate_latency(tenant, "graph") == 100 - KEPT + 29
     now = RECENT_S + 1
-    assert latencies.expected(tenant, "graph") is None
+    assert latencies.estimate_latency(tenant, "graph") is None
 
 
 class Failing:

@@ -22,7 +22,7 @@ from agentic_rag_backend.retrieval.themes.drift import (
     Drift,
     DriftOptions,
     follow_ups_of_themes,
-    merged,
+    merge_hits,
 )
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeSearch
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
@@ -187,7 +187,7 @@ def made(id: str, score: float) -> Hit:
 @given(own=SCORES, followed=st.lists(SCORES, max_size=4), weight=st.sampled_from([0.5, 0.8]))
 def test_merging(own: list[tuple[str, float]], followed: list[list[tuple[str, float]]], weight: float) -> None:
     first, lists = [made(*each) for each in own], [[made(*each) for each in one] for one in followed]
-    found = merged(first, lists, weight=weight)
+    found = merge_hits(first, lists, weight=weight)
     ids = [each.id for each in found]
     assert len(ids) == len(set(ids)) == len({id for each in (own, *followed) for id, _ in each})
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -195,5 +195,5 @@ def test_merging(own: list[tuple[str, float]], followed: list[list[tuple[str, fl
         scores = [score for id, score in own if id == each.id]
         scores += [weight * score for one in followed for id, score in one if id == each.id]
         assert each.score == max(scores)
-    other_way = merged(first, lists[::-1], weight=weight)
+    other_way = merge_hits(first, lists[::-1], weight=weight)
     assert {(each.id, each.score) for each in other_way} == {(each.id, each.score) for each in found}, "only ties differ"

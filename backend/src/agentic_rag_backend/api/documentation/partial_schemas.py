@@ -18,7 +18,7 @@ def document_parts(operation: dict[str, Any], schemas: Schemas) -> None:
     content = operation["responses"]["200"]["content"]["application/json"]
     envelope = _resolve(content["schema"], schemas)
     view = envelope["properties"]["data"]["$ref"].removeprefix(_REFERENCE)
-    parts = {name: _without_required(schema, schemas) for name, schema in schemas[view]["properties"].items()}
+    parts = {name: make_optional_schema(schema, schemas) for name, schema in schemas[view]["properties"].items()}
     chosen = {
         "type": "object",
         "description": "the response to a request with `fields`",
@@ -35,14 +35,14 @@ def _add_model(name: str, properties: Mapping[str, Any], schemas: Schemas) -> di
     return {"$ref": f"{_REFERENCE}{name}"}
 
 
-def _without_required(schema: Mapping[str, Any], schemas: Schemas) -> dict[str, Any]:
+def make_optional_schema(schema: Mapping[str, Any], schemas: Schemas) -> dict[str, Any]:
     """Return the schema of a part, whose fields may be missing."""
     if "$ref" in schema and "properties" in (model := _resolve(schema, schemas)):
         return dict(_add_model(f"PartOf{schema['$ref'].removeprefix(_REFERENCE)}", model["properties"], schemas))
     if "items" in schema:
-        return {**schema, "items": _without_required(schema["items"], schemas)}
+        return {**schema, "items": make_optional_schema(schema["items"], schemas)}
     if "anyOf" in schema:
-        return {**schema, "anyOf": [_without_required(option, schemas) for option in schema["anyOf"]]}
+        return {**schema, "anyOf": [make_optional_schema(option, schemas) for option in schema["anyOf"]]}
     return dict(schema)
 
 

@@ -10,7 +10,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
-from agentic_rag_backend.api.requests.json_body import loaded
+from agentic_rag_backend.api.requests.json_body import load_json
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_FILES = 50
@@ -72,4 +72,4 @@ def json_field(form: FormData, name: str) -> Any:
         InvalidRequest: it is not JSON.
     """
     text = text_field(form, name)
-    return None if text is None else loaded(text, what=f"the form field {name!r}")
+    return None if text is None else load_json(text, what=f"the form field {name!r}")

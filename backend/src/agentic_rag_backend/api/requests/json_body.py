@@ -73,17 +73,17 @@ async def read_json(request: Request) -> Any:
     """Return the value of a request's JSON body.
 
     Raises:
-        InvalidRequest: see `loaded`.
+        InvalidRequest: see `load_json`.
     """
     raw = await request.body()
     if len(raw) <= _IN_LOOP_BYTES:
-        return loaded(raw)
+        return load_json(raw)
     bodies: LargeBodies = request.app.state.large_bodies
     async with bodies.parsing:
-        return await asyncio.to_thread(loaded, raw)
+        return await asyncio.to_thread(load_json, raw)
 
 
-def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
+def load_json(raw: bytes | str, *, what: str = "the body") -> Any:
     """Return the value of JSON text, in linear time.
 
     Raises:

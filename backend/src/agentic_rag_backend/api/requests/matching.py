@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Depends, Query, Request
 
-from agentic_rag_backend.api.requests.json_body import loaded
+from agentic_rag_backend.api.requests.json_body import load_json
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest, in_field
@@ -47,7 +47,7 @@ MatchingQuery = Annotated[Matching, Depends(_matching)]
 def _filter(text: str | None) -> Filter | None:
     if text is None:
         return None
-    value = loaded(text, what="filter")
+    value = load_json(text, what="filter")
     with in_field("filter"):
         if not isinstance(value, dict):
             raise InvalidRequest(f"filter must be a JSON object; got {type(value).__name__}")

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentic_rag_backend.api.responses.errors import request_id_of
+from agentic_rag_backend.api.responses.error_responses import request_id_of
 
 T = TypeVar("T")
 
@@ -42,11 +42,11 @@ class ListEnvelope(BaseModel, Generic[T]):
     meta: ListMeta
 
 
-def meta_of(request: Request, **more: Any) -> dict[str, Any]:
+def meta_of(request: Request, **extra: Any) -> dict[str, Any]:
     """Return the ``meta`` of a response."""
-    return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **more}
+    return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **extra}
 
 
-def enveloped(request: Request, data: Any, **more: Any) -> dict[str, Any]:
+def wrap_data(request: Request, data: Any, **extra: Any) -> dict[str, Any]:
     """Return ``data`` in its envelope."""
-    return {"data": data, "meta": meta_of(request, **more)}
+    return {"data": data, "meta": meta_of(request, **extra)}

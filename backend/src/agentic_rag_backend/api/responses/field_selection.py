@@ -10,8 +10,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from agentic_rag_backend.api.responses.envelopes import Meta, enveloped
-from agentic_rag_backend.api.schemas.questions.search import rounded
+from agentic_rag_backend.api.responses.envelopes import Meta, wrap_data
+from agentic_rag_backend.api.schemas.questions.search import round_times
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -46,7 +46,7 @@ class Selectable:
                 part, field = self.items, part
             fields = self._fields(part)
             if part not in self.view.model_fields or (field and field not in fields) or name.endswith("."):
-                unknown = f"fields has the unknown name {name[:80]!r}; known are {self._known()}"
+                unknown = f"fields has the unknown name {name[:80]!r}; known are {self._list_known_fields()}"
                 raise InvalidRequest(unknown, field=f"fields.{number}")
             chosen.setdefault(part, set()).update([field] if field else ())
         return {part: frozenset(fields) for part, fields in chosen.items()}
@@ -56,7 +56,7 @@ class Selectable:
         described = self.view.model_fields.get(part)
         return frozenset() if described is None else frozenset(_model_fields(described.annotation))
 
-    def _known(self) -> str:
+    def _list_known_fields(self) -> str:
         parts, items = ", ".join(self.view.model_fields), ", ".join(_model_fields(self.view.model_fields[self.items].annotation))
         return f"{parts}; of {self.items}: {items}; and PART.FIELD for a field of another part"
 
@@ -80,9 +80,9 @@ def dump_parts(view: BaseModel, parts: Parts | None) -> dict[str, Any]:
     return view.model_dump(mode="json", include=include)
 
 
-def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **more: Any) -> Any:
+def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **extra: Any) -> Any:
     """Return the chosen parts of a response in its envelope. ``meta`` is always complete."""
-    envelope = enveloped(request, view, **more)
+    envelope = wrap_data(request, view, **extra)
     if parts is None:
         return envelope
     return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(envelope["meta"]).model_dump(mode="json")})
@@ -97,6 +97,6 @@ def trace_meta(retrieval: Retrieval) -> dict[str, Any]:
         "fusion": trace.fusion,
         "fallback_used": trace.fallback_used,
         "fallback_reason": trace.fallback_reason,
-        "processing_time_ms": rounded(trace.processing_time_ms),
+        "processing_time_ms": round_times(trace.processing_time_ms),
         "warnings": list(trace.warnings),
     }

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 
-from agentic_rag_backend.api.responses.envelopes import enveloped
+from agentic_rag_backend.api.responses.envelopes import wrap_data
 
 Limit = Annotated[int, Query(ge=1, le=100, description="items per page, 1 to 100")]
 Cursor = Annotated[str | None, Query(max_length=512, description="`meta.nextCursor` of the previous page")]
 
 
-def listed(request: Request, items: Sequence[Any], next_cursor: str | None) -> dict[str, Any]:
+def wrap_page(request: Request, items: Sequence[Any], next_cursor: str | None) -> dict[str, Any]:
     """Return a page in its envelope."""
-    return enveloped(request, list(items), nextCursor=next_cursor)
+    return wrap_data(request, list(items), nextCursor=next_cursor)

@@ -20,7 +20,7 @@ import orjson
 from sse_starlette import ServerSentEvent
 
 from agentic_rag_backend.api.middleware import Deadline
-from agentic_rag_backend.api.responses.errors import problem_body
+from agentic_rag_backend.api.responses.error_responses import problem_body
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, AnswerStopped, InvalidRequest, NotFound
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -253,7 +253,7 @@ class AnswerStreams:
             )
         return stream
 
-    def repeated(self, owner: StreamOwner, fingerprint: str, after: int) -> AnswerStream:
+    def find_repeated_stream(self, owner: StreamOwner, fingerprint: str, after: int) -> AnswerStream:
         """Return the stream of an earlier request with the same body, of which event ``after`` exists.
 
         Raises:
@@ -292,8 +292,8 @@ class AnswerStreams:
         self._streams[stream.id] = stream
         tenant = stream.opening.owner.tenant
         unheard = [stream for stream in self._streams.values() if not stream.heard and stream.opening.owner.tenant == tenant]
-        for one in unheard[:-MAX_UNHEARD_PER_TENANT]:
-            self.drop(one)
+        for oldest in unheard[:-MAX_UNHEARD_PER_TENANT]:
+            self.drop(oldest)
 
     def drop(self, stream: AnswerStream) -> None:
         """Forget a stream, and stop its answer if it has not ended."""

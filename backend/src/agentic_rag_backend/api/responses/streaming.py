@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import container_of, credential_of
 from agentic_rag_backend.api.middleware import Deadline
-from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.error_responses import problem_body, request_id_of
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -68,16 +68,16 @@ async def _number_events(
     number = 0
     async with aclosing(events):
         try:
-            async for each in events:
-                number = int(each.id) if each.id is not None else number + 1
-                each.id = str(number)
-                yield each
+            async for message in events:
+                number = int(message.id) if message.id is not None else number + 1
+                message.id = str(number)
+                yield message
         except AgenticRagError as error:
             if on_refused is not None:
                 on_refused()
-            last = event("error", {"v": VERSION, **problem_body(error, request_id)})
-            last.id = str(number + 1)
-            yield last
+            error_message = event("error", {"v": VERSION, **problem_body(error, request_id)})
+            error_message.id = str(number + 1)
+            yield error_message
 
 
 async def _check_admission(request: Request, events: Events, deadline: Deadline | None) -> Events:
@@ -89,17 +89,17 @@ async def _check_admission(request: Request, events: Events, deadline: Deadline 
     check_at = loop.time() + CHECK_S
     try:
         while True:
-            each = await _next(queue, min(check_at, deadline.at) if deadline else check_at)
-            if each is None:
+            item = await _next(queue, min(check_at, deadline.at) if deadline else check_at)
+            if item is None:
                 maker.result()
                 return
             if deadline is not None and loop.time() >= deadline.at:
                 raise deadline.error()
             if loop.time() >= check_at:
-                await _require_admitted(request)
+                await _require_admission(request)
                 check_at = loop.time() + CHECK_S
-            if each is not _NOTHING:
-                yield each
+            if item is not _NOTHING:
+                yield item
                 queue.task_done()
     finally:
         maker.cancel()
@@ -128,7 +128,7 @@ async def _next(queue: asyncio.Queue[ServerSentEvent | None], at: float) -> Serv
         return _NOTHING
 
 
-async def _require_admitted(request: Request) -> None:
+async def _require_admission(request: Request) -> None:
     """Raise the error of a new request with the same headers, if it would be refused."""
     try:
         authenticator = container_of(request).authenticator

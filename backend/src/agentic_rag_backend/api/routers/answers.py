@@ -16,7 +16,7 @@ from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope
-from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.error_responses import problem_body, request_id_of
 from agentic_rag_backend.api.responses.field_selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,
@@ -70,17 +70,19 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
-        repeated = _streams_of(request).repeated(StreamOwner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        repeated = _streams_of(request).find_repeated_stream(
+            StreamOwner.of(caller), fingerprint_of(body.model_dump(mode="json")), after
+        )
         return await _follow_stream(request, services, caller, repeated, after)
     if body.stream:
         stream = services.answers.stream_answer(caller, body)
-        first = await anext(stream)  # an error before the first event is still a response
+        first_event = await anext(stream)  # an error before the first event is still a response
         opened = _streams_of(request).open(
             StreamOpening(
                 owner=StreamOwner.of(caller),
-                events=_send_events(first, stream, _Form(request_id_of(request), parts)),
+                events=_send_events(first_event, stream, _Form(request_id_of(request), parts)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
-                chunk_ids=_select_chunk_ids(first),
+                chunk_ids=_select_chunk_ids(first_event),
                 resumable=body.resumable,
                 deadline=deadline_of(request.scope),
                 request_id=request_id_of(request),
@@ -129,7 +131,7 @@ def _streams_of(request: Request) -> AnswerStreams:
 async def _follow_stream(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
     """Return the rest of a stream, if everything that it quotes is still visible."""
     try:
-        await services.answers.check_quoted(caller, stream.opening.chunk_ids)
+        await services.answers.check_quoted_chunks(caller, stream.opening.chunk_ids)
     except NotFound:
         _streams_of(request).drop(stream)
         raise
@@ -145,11 +147,11 @@ def _respond_with_stream(request: Request, stream: AnswerStream, after: int) -> 
     return event_stream(request, stream.follow(after), headers={"Content-Location": address}, on_refused=stream.stop)
 
 
-def _select_chunk_ids(first: AnswerEvent) -> frozenset[str]:
+def _select_chunk_ids(event: AnswerEvent) -> frozenset[str]:
     """Return the ids of the chunks that an answer may quote."""
-    if not isinstance(first, RetrievalEvent):
+    if not isinstance(event, RetrievalEvent):
         return frozenset()
-    retrieval = first.retrieval
+    retrieval = event.retrieval
     return frozenset([*(hit.id for hit in (*retrieval.hits, *passages_of(retrieval))), *theme_chunk_ids(retrieval)])
 
 
@@ -169,10 +171,10 @@ class _Form:
         return {name: fields for name, fields in renamed.items() if name in SearchView.model_fields}
 
 
-async def _send_events(first: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
+async def _send_events(first_event: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
     # Closing the events stops the model as soon as the client disconnects.
     async with aclosing(events):
-        yield _make_event(first, form)
+        yield _make_event(first_event, form)
         async for answer_event in events:
             yield _make_event(answer_event, form)
 

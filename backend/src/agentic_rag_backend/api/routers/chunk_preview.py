@@ -13,7 +13,7 @@ from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.form_fields import json_field, read_form, require_fields, text_field
 from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads, works_on_full_disk
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import chunking_of
 from agentic_rag_backend.api.schemas.documents.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView
 from agentic_rag_backend.application import Application
@@ -59,7 +59,7 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
         try:
-            return enveloped(request, await _preview_file(services, caller, form))
+            return wrap_data(request, await _preview_file(services, caller, form))
         finally:
             await form.close()
     require_json(request, instead="application/json or multipart/form-data")
@@ -70,7 +70,7 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     else:
         content = (body.text or "").encode("utf-8", errors="surrogatepass")
         result = await services.documents.preview_content(caller, content, options, media_type=body.media_type)
-    return enveloped(request, PreviewView.of(result, limit=body.limit))
+    return wrap_data(request, PreviewView.of(result, limit=body.limit))
 
 
 async def _preview_file(services: Application, caller: Principal, form: FormData) -> PreviewView:

@@ -12,8 +12,8 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
 from agentic_rag_backend.api.requests.guard import works_on_full_disk
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.responses.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
 from agentic_rag_backend.application import Application
@@ -42,13 +42,13 @@ async def list_jobs(
 ) -> dict[str, Any]:
     """List the tenant's jobs."""
     page = await services.work.list_jobs(caller, limit=limit, cursor=cursor, state=state, kind=kind, document_id=document_id)
-    return listed(request, [JobView.of(job) for job in page.items], page.next_cursor)
+    return wrap_page(request, [JobView.of(job) for job in page.items], page.next_cursor)
 
 
 @router.get("/jobs/{job_id}", response_model=Envelope[JobView], summary="Get a job")
 async def get_job(request: Request, services: Services, caller: Reader, job_id: str) -> dict[str, Any]:
     """Return a job."""
-    return enveloped(request, JobView.of(await services.work.get_job(caller, job_id)))
+    return wrap_data(request, JobView.of(await services.work.get_job(caller, job_id)))
 
 
 @router.get(
@@ -95,7 +95,7 @@ def _pause_s(quiet_s: float) -> float:
 async def cancel_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
     """Request the cancellation of a job. It becomes `cancelled` after its clean-up."""
     job = await services.work.cancel_job(caller, job_id)
-    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+    return wrap_data(request, JobAccepted(job_id=job.id, state=job.state))
 
 
 @router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Retry a job")
@@ -107,4 +107,4 @@ async def retry_job(request: Request, services: Services, caller: Writer, job_id
     The document stays unchanged until that version is ready.
     """
     job = await services.work.retry_job(caller, job_id)
-    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+    return wrap_data(request, JobAccepted(job_id=job.id, state=job.state))

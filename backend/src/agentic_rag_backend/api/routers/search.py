@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.responses.field_selection import Selectable, enveloped_parts, trace_meta
 from agentic_rag_backend.api.schemas.questions.explanation import ExplainView
 from agentic_rag_backend.api.schemas.questions.questions import QUESTION_BYTES, DualLevelBody, ExplainBody, SearchBody
@@ -41,7 +41,7 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
     """Return the document's rank in each leg and in the result, and the reason for its omission."""
     shorten_timeout(request.scope, body.timeout_ms)
     explanation = await services.search.explain_search(caller, body)
-    return enveloped(request, ExplainView.of(explanation), warnings=list(explanation.trace.warnings))
+    return wrap_data(request, ExplainView.of(explanation), warnings=list(explanation.trace.warnings))
 
 
 @router.post(

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Operator, Process, Reader
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound
@@ -27,26 +27,26 @@ def _tenant_id(tenant_id: str) -> TenantId:
 @router.get("/tenants/me", response_model=Envelope[TenantView], summary="Get the tenant of this key")
 async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
     """Return the caller's tenant."""
-    return enveloped(request, TenantView.of(caller.tenant))
+    return wrap_data(request, TenantView.of(caller.tenant))
 
 
 @router.post("/tenants", status_code=201, response_model=Envelope[TenantView], dependencies=[Operator], summary="Create a tenant")
 async def create_tenant(request: Request, services: Process, body: NewTenant) -> dict[str, Any]:
     """Create a tenant without keys."""
-    return enveloped(request, TenantView.of(await services.tenants.create(body.name)))
+    return wrap_data(request, TenantView.of(await services.tenants.create(body.name)))
 
 
 @router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
 async def list_tenants(request: Request, services: Process, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """List tenants, newest first."""
     page = await services.tenants.list(limit=limit, cursor=cursor)
-    return listed(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
+    return wrap_page(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
 
 
 @router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Get a tenant")
 async def get_tenant(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """Return a tenant."""
-    return enveloped(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
+    return wrap_data(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
 
 
 @router.delete(
@@ -70,7 +70,7 @@ async def delete_tenant(request: Request, response: Response, services: Process,
     if not removal.done:
         response.status_code = 202
     state: Literal["deleted", "deleting"] = "deleted" if removal.done else "deleting"
-    return enveloped(request, DeletedTenant(id=tenant_id, state=state, removed=dict(removal.counts)))
+    return wrap_data(request, DeletedTenant(id=tenant_id, state=state, removed=dict(removal.counts)))
 
 
 @router.post(
@@ -84,7 +84,7 @@ async def create_key(request: Request, services: Process, tenant_id: str, body: 
     """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
     issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
-    return enveloped(request, KeyView.of(issued.key, issued.secret))
+    return wrap_data(request, KeyView.of(issued.key, issued.secret))
 
 
 @router.get(
@@ -92,7 +92,7 @@ async def create_key(request: Request, services: Process, tenant_id: str, body: 
 )
 async def list_keys(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """List keys, newest first, without secrets, including revoked keys."""
-    return listed(request, [KeyView.of(key) for key in await services.tenants.list_keys(_tenant_id(tenant_id))], None)
+    return wrap_page(request, [KeyView.of(key) for key in await services.tenants.list_keys(_tenant_id(tenant_id))], None)
 
 
 @router.delete(

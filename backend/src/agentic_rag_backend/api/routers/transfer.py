@@ -17,7 +17,7 @@ from agentic_rag_backend.api.middleware import lift_timeout
 from agentic_rag_backend.api.requests.guard import GuardedRoute, reads
 from agentic_rag_backend.api.requests.json_body import media_type_of
 from agentic_rag_backend.api.responses.attachments import content_disposition
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
@@ -71,7 +71,7 @@ async def import_tenant(
     async with services.transfer.receive_archive(request.stream()) as archive:
         started = await services.transfer.begin_import(archive, target=target, name=name or tenant, copy=tenant is not None)
     accepted = ImportAccepted(tenant_id=started.tenant.id.value, job_id=started.job.id, state=started.job.state)
-    return enveloped(request, accepted)
+    return wrap_data(request, accepted)
 
 
 @router.post(

@@ -265,7 +265,7 @@ class _Ingestion:
             self.session.output.note(f"stopped after {_count_states(results.counts)}; {_AGAIN}")
             raise
         except asyncio.CancelledError:
-            progress = f"interrupted after {_count_states(results.counts)}; {_describe_unfinished(client)}"
+            progress = f"interrupted after {_count_states(results.counts)}; {_describe_unfinished_documents(client)}"
             raise Interrupted(f"{progress}; {_AGAIN}") from None
 
     @property
@@ -365,7 +365,7 @@ def _join_chunks(chunks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _describe_unfinished(client: Client) -> str:
+def _describe_unfinished_documents(client: Client) -> str:
     """Return a message about the submitted documents that are not ready."""
     if client.in_process:
         return f"other documents continue with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"

@@ -65,7 +65,7 @@ def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]
 
 async def _start_server(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import require_shared
+    from agentic_rag_backend.container.shared_stores import require_shared_stores
 
     local = is_loopback(settings.host)
     if settings.operator_key is None and not local:
@@ -73,7 +73,7 @@ async def _start_server(settings: Settings, output: Output) -> None:
             f"HOST={settings.host} can be reached from other machines: set OPERATOR_KEY (32 characters or more) first"
         )
     if not settings.worker_inline:
-        require_shared(settings, "WORKER_INLINE=false, which leaves the jobs to 'agentic-rag worker',")
+        require_shared_stores(settings, "WORKER_INLINE=false, which leaves the jobs to 'agentic-rag worker',")
     share_threads()
     listening = open_socket(settings.host, settings.port)
     try:
@@ -194,9 +194,9 @@ def run_worker(
 async def _run_jobs(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.api.worker_app import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import require_shared
+    from agentic_rag_backend.container.shared_stores import require_shared_stores
 
-    require_shared(settings, "'agentic-rag worker'")
+    require_shared_stores(settings, "'agentic-rag worker'")
     share_threads()
     listening = open_socket(settings.host, settings.worker_port)
     try:

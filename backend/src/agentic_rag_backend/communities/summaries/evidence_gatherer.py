@@ -152,7 +152,7 @@ class EvidenceGatherer:
     def _mentions_of(self, entity: CentralEntity) -> tuple[Support, ...]:
         return self._knowledge.mentions.get(entity.id, ())[:_MENTIONS]
 
-    def _weight_between(self, source: str, target: str) -> float:
+    def _get_edge_weight(self, source: str, target: str) -> float:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)
 
     def _select_central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
@@ -172,7 +172,7 @@ class EvidenceGatherer:
         ranked = sorted(
             community.inside,
             key=lambda edge: (
-                -self._weight_between(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
+                -self._get_edge_weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
                 names[edge.source_id].name,
                 names[edge.target_id].name,
                 edge.relation,

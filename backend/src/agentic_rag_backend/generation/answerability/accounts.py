@@ -28,7 +28,7 @@ LEAST_SHARE = 0.5
 """Share of the best worth from which a further sentence is quoted."""
 
 
-def select_compared(reading: EvidenceReading) -> list[int]:
+def select_compared_sentences(reading: EvidenceReading) -> list[int]:
     """Return the numbers of the sentences to compare with the question, at most `MAX_COMPARED`, few of each passage."""
     worth = _weigh_words(reading) * _is_standing(reading, range(len(reading.sentences)))
     per_passage: Counter[int] = Counter()
@@ -51,7 +51,7 @@ def choose_passages(reading: EvidenceReading, numbers: Sequence[int], question: 
     """Return the numbers of the quoted sentences, best first, one of each passage.
 
     Args:
-        numbers: see `select_compared`.
+        numbers: see `select_compared_sentences`.
         question: vector of the question, shape (dimensions,).
         vectors: of the sentences, shape (len(numbers), dimensions).
     """

@@ -42,19 +42,19 @@ class Bridges:
     def _rarity(self) -> Mapping[str, float]:
         return inverse_frequency(self.names)
 
-    def strength(self, first: int, second: int) -> float:
+    def strength(self, number: int, other_number: int) -> float:
         """Return the rarity of the names that two sentences of different documents share, in [0, 1)."""
         passages = self.reading.passages
-        if passages[self.reading.sentences[first].passage].title == passages[self.reading.sentences[second].passage].title:
+        if passages[self.reading.sentences[number].passage].title == passages[self.reading.sentences[other_number].passage].title:
             return 0.0
-        mass = sum(self._rarity[name] for name in self.names[first] & self.names[second])
+        mass = sum(self._rarity[name] for name in self.names[number] & self.names[other_number])
         return mass / (mass + HALF_RARITY)
 
-    def share_of_title(self, first: int, second: int) -> float:
-        """Return the share of the words of ``first``'s title that ``second`` contains; words of the question do not count."""
+    def share_of_title(self, number: int, other_number: int) -> float:
+        """Return the share of the words of ``number``'s title, without those of the question, that ``other_number`` contains."""
         passages, sentences = self.reading.passages, self.reading.sentences
-        title = passages[sentences[first].passage].title
+        title = passages[sentences[number].passage].title
         forms = content_forms(title) - content_forms(self.reading.question.text)
-        if not forms or title == passages[sentences[second].passage].title:
+        if not forms or title == passages[sentences[other_number].passage].title:
             return 0.0
-        return len(forms & sentences[second].forms) / len(forms)
+        return len(forms & sentences[other_number].forms) / len(forms)

@@ -9,7 +9,7 @@ import numpy as np
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.features import Features
+from agentic_rag_backend.generation.answerability.sentence_features import Features
 from agentic_rag_backend.language.questions import AnswerKind
 
 MAX_CANDIDATES = 6

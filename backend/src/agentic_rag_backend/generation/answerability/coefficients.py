@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.generation.answerability.features import Features
+from agentic_rag_backend.generation.answerability.sentence_features import Features
 
 FILE = "coefficients.json"
 

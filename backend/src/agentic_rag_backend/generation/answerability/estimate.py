@@ -8,8 +8,8 @@ import numpy as np
 
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.features import flag_missing
 from agentic_rag_backend.generation.answerability.selection import Selection
+from agentic_rag_backend.generation.answerability.sentence_features import flag_missing
 
 MATTER_WORDS = 2
 SPECIFIC = 0.25
@@ -64,22 +64,22 @@ def answer_features(selection: Selection) -> dict[str, float]:
     ``value_absent`` are 1 if no chosen sentence has an item or a value of the requested kind. ``names_absent`` is the rarity of
     the question's names that no chosen sentence has near it, ``covered`` the rarity of the terms that some passage contains.
     """
-    reading, features, first = selection.reading, selection.features, selection.first
+    reading, features, number = selection.reading, selection.features, selection.first
     window = reading.in_window[:, selection.numbers]
     covered = window.max(axis=1, initial=0.0)
     connected = float(reading.rarity @ (covered - window[:, 0])) * selection.connection
-    places = selection.places if connected > 0.0 else [first]
+    places = selection.places if connected > 0.0 else [number]
     evidence = covered if connected > 0.0 else window[:, 0]
     exponentials = np.exp(selection.scores - selection.scores.max())
     names = reading.question.named
     return {
         "cosine": float(features["cosine"].max()),
-        "similar_window": float(features["similar_window"][first]),
-        "share": float(exponentials[first] / exponentials.sum()),
+        "similar_window": float(features["similar_window"][number]),
+        "share": float(exponentials[number] / exponentials.sum()),
         "names_absent": float(reading.rarity[names] @ (1.0 - covered[names])),
         "numbers_absent": float(flag_missing(reading.question.numbers, evidence[:, None])[0]),
         "count_absent": float(flag_missing(reading.question.counted, evidence[:, None])[0]),
-        **{name: float(features[name][first]) for name in ("negation", "opposite")},
+        **{name: float(features[name][number]) for name in ("negation", "opposite")},
         "year_differs": float(features["year_differs"][places].min()),
         **{name: float(features[name][selection.places].min()) for name in ("type_absent", "value_absent")},
         "covered": covered_share(reading),

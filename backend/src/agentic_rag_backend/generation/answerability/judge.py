@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.answerability.accounts import choose_passages, select_compared, texts_of
+from agentic_rag_backend.generation.answerability.accounts import choose_passages, select_compared_sentences, texts_of
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, load_coefficients
@@ -20,15 +20,15 @@ from agentic_rag_backend.generation.answerability.estimate import (
     estimate_confidence,
 )
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
-from agentic_rag_backend.generation.answerability.features import (
+from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge, Languages, languages_of
+from agentic_rag_backend.generation.answerability.question import read_question
+from agentic_rag_backend.generation.answerability.selection import Selection, select
+from agentic_rag_backend.generation.answerability.sentence_features import (
     Features,
     Interaction,
     chosen_rows,
     lexical_features,
 )
-from agentic_rag_backend.generation.answerability.languages import LanguageJudge, Languages, languages_of
-from agentic_rag_backend.generation.answerability.question import read_question
-from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.generation.answerability.units import Unit, units_of, window_of
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
@@ -158,7 +158,7 @@ class AnswerJudge:
         return account_confidence(selection, await self.nearness(reading.question.text, reading.passages), self._weights)
 
     async def _account_quotations(self, reading: EvidenceReading) -> tuple[PassageQuotation, ...]:
-        numbers = await asyncio.to_thread(select_compared, reading)
+        numbers = await asyncio.to_thread(select_compared_sentences, reading)
         if not numbers:
             return ()
         vectors = await self._encoder.embed([reading.question.text, *texts_of(reading, numbers)])

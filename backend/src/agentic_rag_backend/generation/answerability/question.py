@@ -100,11 +100,11 @@ class QuestionReading:
 def read_question(text: str) -> QuestionReading:
     """Return the analysis of ``text``."""
     question_words = tuple(words(text))
-    first: dict[str, int] = {}
+    indexes: dict[str, int] = {}
     for index, word in enumerate(question_words):
         if word.content:
-            first.setdefault(word.form, index)
-    specific = {form: index for form, index in first.items() if form not in _GENERIC} or first
+            indexes.setdefault(word.form, index)
+    specific = {form: index for form, index in indexes.items() if form not in _GENERIC} or indexes
     names = frozenset(form for form in names_and_numbers(text) if not form[0].isdigit())
     return QuestionReading(
         text=text,

@@ -13,8 +13,8 @@ from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import list_continuations, sum_new_rarity
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.features import Features, Interaction
 from agentic_rag_backend.generation.answerability.matches import Matrix
+from agentic_rag_backend.generation.answerability.sentence_features import Features, Interaction
 from agentic_rag_backend.language.questions import AnswerKind
 
 MAX_SENTENCES = 3
@@ -59,10 +59,10 @@ class Selection:
     @cached_property
     def connection(self) -> float:
         """How strongly a name or a title connects the best sentence with another chosen one, in [0, 1]; 0 for one document."""
-        first, *following = self.numbers
-        strength = max((self.bridges.strength(first, second) for second in following), default=0.0)
+        leader_number, *following = self.numbers
+        strength = max((self.bridges.strength(leader_number, number) for number in following), default=0.0)
         titles = (
-            self.bridges.share_of_title(leader, second) for leader in self.numbers for second in self.numbers if leader != second
+            self.bridges.share_of_title(leader, number) for leader in self.numbers for number in self.numbers if leader != number
         )
         return max(strength, *titles, 0.0) if following else 0.0
 

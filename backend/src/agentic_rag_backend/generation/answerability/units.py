@@ -104,15 +104,15 @@ def _split_lines(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
 
 def window_of(units: Sequence[Unit], number: int, excluded: Collection[int] = ()) -> Window:
     """Return the window of the unit at place ``number`` of a passage's ``units``, without the ``excluded`` ones."""
-    first, last = _bounds_of_window(units, number)
-    while any(index in excluded for index in range(first, number)):
-        first += 1
-    while any(index in excluded for index in range(number + 1, last + 1)):
-        last -= 1
+    start, end = _bounds_of_window(units, number)
+    while any(index in excluded for index in range(start, number)):
+        start += 1
+    while any(index in excluded for index in range(number + 1, end + 1)):
+        end -= 1
     unit = units[number]
-    if first == last:
+    if start == end:
         return Window(number, number, unit.start, unit.end, unit.in_context)
-    return _make_window(units, first, last)
+    return _make_window(units, start, end)
 
 
 def _bounds_of_window(units: Sequence[Unit], number: int) -> tuple[int, int]:
@@ -122,48 +122,48 @@ def _bounds_of_window(units: Sequence[Unit], number: int) -> tuple[int, int]:
         return number, number
     if unit.kind in ("item", "opening"):
         return _of_list(units, number)
-    first = last = number
+    start = end = number
     length = len(unit.text)
     before = units[number - 1] if number else None
     leans = unit.kind == "sentence" and (length < SHORT_CHARACTERS or refers_back(unit.text))
     if leans and before is not None and before.kind in ("sentence", "heading") and len(before.text) < PREVIOUS_CHARACTERS:
-        first -= 1
+        start -= 1
         length += len(before.text)
     after = units[number + 1] if number + 1 < len(units) else None
     if after is not None and unit.text.endswith(":") and after.block is not None:
-        last = _last_within(units, number + 1)
+        end = _last_within(units, number + 1)
     elif after is not None and after.kind == "sentence" and length + len(after.text) < WINDOW_CHARACTERS:
-        last += 1
-    return first, last
+        end += 1
+    return start, end
 
 
 def _of_list(units: Sequence[Unit], number: int) -> tuple[int, int]:
     """Return the list of an item, or of the line before a list. Of a long list, its first items or the item."""
     unit = units[number]
     members = [index for index in range(len(units)) if units[index].block == unit.block]
-    last = _last_within(units, members[0])
-    if number > last or (unit.kind == "item" and last < members[-1]):
+    end = _last_within(units, members[0])
+    if number > end or (unit.kind == "item" and end < members[-1]):
         return number, number
-    return members[0], last
+    return members[0], end
 
 
-def _last_within(units: Sequence[Unit], first: int) -> int:
-    """Return the last unit of a table or list that begins at ``first``, within `LIST_CHARACTERS`; at least ``first``."""
-    last, length = first, len(units[first].text)
-    while last + 1 < len(units) and units[last + 1].block == units[first].block:
-        length += len(units[last + 1].text)
+def _last_within(units: Sequence[Unit], start: int) -> int:
+    """Return the last unit of a table or list that begins at ``start``, within `LIST_CHARACTERS`; at least ``start``."""
+    end, length = start, len(units[start].text)
+    while end + 1 < len(units) and units[end + 1].block == units[start].block:
+        length += len(units[end + 1].text)
         if length > LIST_CHARACTERS:
             break
-        last += 1
-    return last
+        end += 1
+    return end
 
 
-def _make_window(units: Sequence[Unit], first: int, last: int) -> Window:
-    chosen = units[first : last + 1]
+def _make_window(units: Sequence[Unit], start: int, end: int) -> Window:
+    chosen = units[start : end + 1]
     texts = [f"{unit.text} –" if unit.kind == "heading" else unit.text for unit in chosen if unit.kind not in ("item", "row")]
     before = " ".join(texts).removesuffix(" –")
     if chosen[0].kind == "item":
         before = chosen[0].context
     entries = "; ".join(unit.text.rstrip(" ;,") for unit in chosen if unit.kind in ("item", "row"))
     between = ": " if before and entries and not before.endswith(":") else " "
-    return Window(first, last, chosen[0].start, chosen[-1].end, f"{before}{between}{entries}".strip())
+    return Window(start, end, chosen[0].start, chosen[-1].end, f"{before}{between}{entries}".strip())

@@ -38,7 +38,7 @@ class CachedWordEncoder:
         async def encode(numbers: Sequence[int]) -> list[TextVectors]:
             return await self._encoder.encode_words([texts[at] for at in numbers], [spans[at] for at in numbers])
 
-        return await self._embed_cached([_key_of(text, words) for text, words in zip(texts, spans, strict=True)], encode)
+        return await self._embed_with_cache([_key_of(text, words) for text, words in zip(texts, spans, strict=True)], encode)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
@@ -50,13 +50,15 @@ class CachedWordEncoder:
             # Copies, because a row would keep all rows in memory.
             return [TextVectors(row.copy(), np.empty((0, len(row)), np.float32)) for row in rows]
 
-        return np.stack([vectors.whole for vectors in await self._embed_cached([_key_of(text, None) for text in texts], embed)])
+        return np.stack(
+            [vectors.whole for vectors in await self._embed_with_cache([_key_of(text, None) for text in texts], embed)]
+        )
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `TextEncoder`."""
         return await self._encoder.embed_query(text)
 
-    async def _embed_cached(
+    async def _embed_with_cache(
         self, keys: Sequence[bytes], encode: Callable[[Sequence[int]], Awaitable[list[TextVectors]]]
     ) -> list[TextVectors]:
         """Return the vectors of each key. ``encode`` makes those of the given places."""

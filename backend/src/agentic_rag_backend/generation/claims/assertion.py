@@ -105,14 +105,14 @@ def _start_of_clause(tokens: Sequence[Token], index: int, *, bare: bool) -> int 
 
 def _end_of_clause(tokens: Sequence[Token], start: int, *, comma: bool = False) -> int:
     """Return the end of a clause: the next stop, a comma before a conjunction, or any comma if ``comma``."""
-    last = min(len(tokens), start + _LONGEST)
-    for at in range(start, last):
+    limit = min(len(tokens), start + _LONGEST)
+    for at in range(start, limit):
         gap = tokens[at].gap
         if tokens[at].first or any(mark in gap for mark in _STOPS):
             return at
         if at > start and "," in gap and (comma or tokens[at].form in _TURNS):
             return at
-    return last
+    return limit
 
 
 def _is_qualifier(token: Token, language: Language) -> bool:

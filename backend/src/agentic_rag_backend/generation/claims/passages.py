@@ -32,7 +32,7 @@ FURTHER_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class QuoteWindow:
     """A possible quote: a span of the passage, and its words."""
 
     start: int
@@ -90,17 +90,18 @@ class IndexedPassage:
         return names_in(self.tokens) | frozenset(token.form for token in self.title if token.capital and token.content)
 
     @cached_property
-    def windows(self) -> list[Window]:
+    def windows(self) -> list[QuoteWindow]:
         """Each sentence, then each two neighbours that are short enough; the shorter first."""
         spans = [(sentence.start, sentence.end, False) for sentence in self.sentences]
         spans += [
-            (first.start, second.end, True)
-            for first, second in zip(self.sentences, self.sentences[1:], strict=False)
-            if second.end - first.start <= LONGEST_QUOTE
+            (sentence.start, next_sentence.end, True)
+            for sentence, next_sentence in zip(self.sentences, self.sentences[1:], strict=False)
+            if next_sentence.end - sentence.start <= LONGEST_QUOTE
         ]
         spans.sort(key=lambda span: (span[2], span[1] - span[0], span[0]))
         return [
-            Window(*span, frozenset(token.form for token in self.within(*span[:2])), self.labels_in(*span[:2])) for span in spans
+            QuoteWindow(*span, frozenset(token.form for token in self.within(*span[:2])), self.labels_in(*span[:2]))
+            for span in spans
         ]
 
     def without_words(self, text: str) -> str:

@@ -198,7 +198,7 @@ def names_in(tokens: Iterable[Token], first_words: Collection[str] = ()) -> froz
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class TokenMention:
     """Consecutive words that name one thing, or one number: tokens ``first`` to ``last`` of their text."""
 
     first: int
@@ -210,23 +210,23 @@ class Mention:
 _LINKS = language_of_code(ENGLISH).links
 
 
-def mentions_in(tokens: Sequence[Token], names: Collection[str], *, linked: bool = True) -> list[Mention]:
+def mentions_in(tokens: Sequence[Token], names: Collection[str], *, linked: bool = True) -> list[TokenMention]:
     """Return the names and numbers in order.
 
     "Oslo and Bergen" are two. "University of Oslo" is one mention if ``linked``, otherwise two.
     """
-    mentions: list[Mention] = []
+    mentions: list[TokenMention] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
         if token.number:
-            mentions.append(Mention(index, index, frozenset({token.form}), number=True))
+            mentions.append(TokenMention(index, index, frozenset({token.form}), number=True))
         elif _may_name(token, names) or _begins_name(tokens, index, names):
             last = index
             while (following := _next_of_name(tokens, last, names, linked=linked)) is not None:
                 last = following
             forms = frozenset(part.form for part in tokens[index : last + 1] if part.content)
-            mentions.append(Mention(index, last, forms, number=False))
+            mentions.append(TokenMention(index, last, forms, number=False))
             index = last
         index += 1
     return mentions

@@ -45,8 +45,8 @@ def complete_question(question: str, history: Sequence[Message]) -> str | None:
     if not turns or len(question) > MAX_CHARACTERS or not leans_on_turns(question, turns):
         return None
     if _is_elliptical(question):
-        last = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
-        return f"{question.strip()} ({last.strip()})" if 0 < len(last) <= MAX_CHARACTERS else None
+        last_question = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
+        return f"{question.strip()} ({last_question.strip()})" if 0 < len(last_question) <= MAX_CHARACTERS else None
     question_forms = content_forms(question)
     # The last question and its answer name what a follow-up is about; earlier turns only if these name nothing.
     for number in range(len(turns), 0, -2):

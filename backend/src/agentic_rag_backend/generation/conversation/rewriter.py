@@ -65,7 +65,7 @@ class Rewriter:
             return by_rules
         values = {"turns": fenced_turns(history, MAX_TURN_TOKENS), "question": fence("question", question)}
         reply = await self._calls.ask(built_in("follow_up"), values, _SCHEMA, max_tokens=REPLY_TOKENS)
-        rewriting = line_in(reply.parsed or {}, "question", most=MAX_CHARACTERS)
+        rewriting = line_in(reply.parsed or {}, "question", limit=MAX_CHARACTERS)
         failure = reply.failure or _find_fault(rewriting, question, history)
         if failure is None:
             return SelfContained(rewriting, "model", reply.usage)

@@ -27,8 +27,8 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     partial_answers,
     themes_with_passages,
 )
-from agentic_rag_backend.generation.evidence.budget import PromptBudget
 from agentic_rag_backend.generation.evidence.context import Context, Passage, theme_chunk_ids
+from agentic_rag_backend.generation.evidence.token_budget import PromptBudget
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.language.questions import asked_for
@@ -96,7 +96,7 @@ class GlobalAnswers:
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
         """Make partial answers from the themes. Return the brief for writing the final answer from them."""
-        ids = theme_chunk_ids(retrieval, most=MAX_FINDINGS)
+        ids = theme_chunk_ids(retrieval, limit=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
         room = self._map_room(query.text, budget)

@@ -232,7 +232,7 @@ def _select_central(collected: Collected) -> list[_Sentence]:
     sentences: list[_Sentence] = []
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
-        passages = theme_passages(theme, collected.visible, 1.0, most=MAX_FINDINGS)
+        passages = theme_passages(theme, collected.visible, 1.0, limit=MAX_FINDINGS)
         stands = [(rate_independence(passage.text), -number) for number, passage in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]

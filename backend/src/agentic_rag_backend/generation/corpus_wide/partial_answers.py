@@ -84,7 +84,7 @@ def themes_with_passages(
     for theme in themes:
         candidates = [
             passage
-            for passage in theme_passages(theme, visible, theme.score, most=MAX_FINDINGS)
+            for passage in theme_passages(theme, visible, theme.score, limit=MAX_FINDINGS)
             if (passage.chunk_id, passage.start_char) not in used
         ]
         passages: list[Passage] = []
@@ -101,19 +101,19 @@ def themes_with_passages(
     return selected
 
 
-def pack_themes(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
-    """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each and at most ``room``.
+def pack_themes(themes: Sequence[ThemeWithPassages], *, limit: int, room: int) -> list[list[ThemeWithPassages]]:
+    """Divide themes over at most ``limit`` calls, neighbours together, about as many tokens in each and at most ``room``.
 
     The last themes are left out if the calls have no room for them.
     """
     total = sum(theme.tokens for theme in themes)
-    count = max(1, min(most, -(-total // min(MAP_TOKENS, room)), len(themes)))
+    count = max(1, min(limit, -(-total // min(MAP_TOKENS, room)), len(themes)))
     bundles: list[list[ThemeWithPassages]] = [[]]
     before = size = 0
     for theme in themes:
         full = size + theme.tokens > room
         if bundles[-1] and ((len(bundles) < count and before >= total * len(bundles) / count) or full):
-            if len(bundles) == most:
+            if len(bundles) == limit:
                 break
             bundles.append([])
             size = 0
@@ -130,7 +130,7 @@ async def partial_answers(
 
     ``room`` is the token budget of the themes and passages of one call.
     """
-    bundles = pack_themes(themes, most=spending.left, room=room) if spending.left else []
+    bundles = pack_themes(themes, limit=spending.left, room=room) if spending.left else []
     spending.begin(len(bundles))
     numbered = [_number_passages(bundle) for bundle in bundles]
     replies = await asyncio.gather(
@@ -140,7 +140,7 @@ async def partial_answers(
     failed: list[str] = []
     zero = unsupported = 0
     for passages, reply in zip(numbered, replies, strict=True):
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             failed.append(reply.failure or "")
             continue
@@ -185,7 +185,7 @@ async def _ask_model(
 def _check_point(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
     """Return the point, or None if no passage supports it."""
     # A marker inside the statement would look like one of ours.
-    claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
+    claims = read_claims(line_in(item, "statement", limit=_LONGEST_STATEMENT))
     statement = " ".join(claim.text for claim in claims)
     values = item.get("sources")
     items = values if isinstance(values, list) else []

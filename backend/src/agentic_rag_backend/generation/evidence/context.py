@@ -86,9 +86,9 @@ class Context:
     themes: tuple[ThemeOutline, ...] = ()
 
 
-def theme_chunk_ids(retrieval: Retrieval, *, most: int = MAX_FINDINGS_PER_THEME) -> tuple[str, ...]:
+def theme_chunk_ids(retrieval: Retrieval, *, limit: int = MAX_FINDINGS_PER_THEME) -> tuple[str, ...]:
     """Return the chunks that the themes' findings rest on; the caller looks them up, which leaves only visible ones."""
-    findings = (finding for theme in retrieval.themes for finding in theme.findings[:most])
+    findings = (finding for theme in retrieval.themes for finding in theme.findings[:limit])
     ids = (source.chunk_id for finding in findings for source in finding.sources)
     return tuple(dict.fromkeys(ids))
 
@@ -102,7 +102,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    low = _drop_repeated(low)
+    low = _drop_repeated_text(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
     kept_low, kept_high = _fit_passages(low, int(budget_tokens * share)), []
     if high:
@@ -152,11 +152,11 @@ def _high_passages(
 
 
 def theme_passages(
-    theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MAX_FINDINGS_PER_THEME
+    theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, limit: int = MAX_FINDINGS_PER_THEME
 ) -> list[Passage]:
-    """Return the sentences of visible chunks that state the theme's first ``most`` findings; scores fall from ``score``."""
+    """Return the sentences of visible chunks that state the theme's first ``limit`` findings; scores fall from ``score``."""
     passages: list[Passage] = []
-    for finding in theme.findings[:most]:
+    for finding in theme.findings[:limit]:
         chunks = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
         candidates = (_stating_passage(finding.statement, chunk, score) for chunk in chunks)
         best = next((passage for passage in candidates if passage is not None), None)
@@ -228,7 +228,7 @@ def _fit_passages(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     return selected
 
 
-def _drop_repeated(passages: Sequence[Passage]) -> list[Passage]:
+def _drop_repeated_text(passages: Sequence[Passage]) -> list[Passage]:
     """Return passages, best first, without text that a better one has.
 
     A passage with the words of a better one is dropped. Chunks of one document may overlap: the overlap stays in the better one,
@@ -257,9 +257,9 @@ def _without_overlap(passage: Passage, better: Passage) -> Passage:
     chosen = before if len(before) * 2 >= len(outside) else [sentence for sentence in outside if sentence.start >= end]
     if not chosen:
         return replace(passage, text="")
-    first, last = chosen[0].start, chosen[-1].end
-    header = header_at(passage.text, passage.header, first)
-    return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first, header=header)
+    begin, finish = chosen[0].start, chosen[-1].end
+    header = header_at(passage.text, passage.header, begin)
+    return replace(passage, text=passage.text[begin:finish], start_char=passage.start_char + begin, header=header)
 
 
 def _join_words(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.generation.generators.sentences import SentenceGenerator
+from agentic_rag_backend.generation.generators.checked_sentences import SentenceGenerator
 from agentic_rag_backend.generation.writing import Writers
 
 

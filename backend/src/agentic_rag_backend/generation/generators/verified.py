@@ -19,7 +19,7 @@ from agentic_rag_backend.generation.brief import Brief, with_failures
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.evidence.context import Passage, size_tokens
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
-from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect_events, finish_generation
+from agentic_rag_backend.generation.generators.checked_sentences import SentenceGenerator, collect_events, finish_generation
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
@@ -76,11 +76,11 @@ class VerifiedGenerator:
         """Yield each sentence of the revision when it is checked; see `Generator`."""
         loop = asyncio.get_running_loop()
         ends_at = None if assignment.patience_s is None else loop.time() + assignment.patience_s
-        first = await self._first.generate(assignment)
-        if first.refusal is not None:
-            yield replace(first, generator=self.name)
+        first_draft = await self._first.generate(assignment)
+        if first_draft.refusal is not None:
+            yield replace(first_draft, generator=self.name)
             return
-        revising = _Revising(self, assignment, first, ends_at)
+        revising = _Revising(self, assignment, first_draft, ends_at)
         draft = AnswerDraft(assignment.policy or "checked", assignment.style)
         try:
             waiting: list[DraftEvent] = []
@@ -92,22 +92,22 @@ class VerifiedGenerator:
         except (_VerificationFailed, ModelUnavailable) as error:
             reason = f"the model did not revise the answer: {error.code}" if isinstance(error, ModelUnavailable) else str(error)
             _log.warning("answer_not_verified", reason=reason)
-            for last in revising.after(draft, reason):
-                yield last
+            for final_event in revising.after(draft, reason):
+                yield final_event
             return
-        for last in revising.after(draft):
-            yield last
+        for final_event in revising.after(draft):
+            yield final_event
 
 
 class _Revising:
     """The state of one answer between its first version and its revision."""
 
-    def __init__(self, generator: VerifiedGenerator, assignment: Assignment, first: Generated, ends_at: float | None) -> None:
+    def __init__(self, generator: VerifiedGenerator, assignment: Assignment, generated: Generated, ends_at: float | None) -> None:
         self._generator = generator
         self._assignment = assignment
-        self._first = first
+        self._first = generated
         self._ends_at = ends_at
-        self._usage = first.usage
+        self._usage = generated.usage
         self._failures: list[str] = []
         self._verification: Verification | None = None
         self._writing: Writing | None = None
@@ -156,7 +156,7 @@ class _Revising:
         limit = self._generator.max_questions
         values = {
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _join_supported(self._first)),
+            "answer": fence("answer", _join_supported_sentences(self._first)),
             "count": str(limit),
         }
         reply = await self._timed_calls().ask(prompt, values, _SCHEMA, max_tokens=400)
@@ -212,13 +212,13 @@ class _Revising:
         brief = self._assignment.brief
         prompt = built_in("verified_revision")
         checks = "\n".join(f"Question: {item.question.question}\nAnswer: {item.question.answer}" for item in checked)
-        texts = (self._assignment.question, _join_supported(self._first), checks)
+        texts = (self._assignment.question, _join_supported_sentences(self._first), checks)
         passages = self._collect_evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
         context = replace(brief.context, passages=passages)
         values = {
             "passages": fenced_passages(context.passages),
             "question": fence("question", self._assignment.question),
-            "answer": fence("answer", _join_supported(self._first)),
+            "answer": fence("answer", _join_supported_sentences(self._first)),
             "checks": fence("checks", checks),
             "refusal": NOT_ANSWERED,
         }
@@ -253,6 +253,6 @@ class _Revising:
         return None if self._ends_at is None else max(0.0, self._ends_at - asyncio.get_running_loop().time())
 
 
-def _join_supported(answer: Generated) -> str:
+def _join_supported_sentences(answer: Generated) -> str:
     """Return the supported sentences of an answer without markers."""
     return " ".join(claim.text for claim in answer.claims if claim.supported) or answer.text

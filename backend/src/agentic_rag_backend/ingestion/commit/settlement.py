@@ -56,7 +56,7 @@ class Settlement:
     async def record_name(self, tenant: TenantId, name: str) -> None:
         """Record every document in which a normalised name means another entity than it should."""
         edits = await self.resolver.edits(tenant)
-        outdated = await self.resolver.identities.outdated(tenant, name, edits)
+        outdated = await self.resolver.identities.find_outdated_documents(tenant, name, edits)
         await self.outbox.add_all(tenant, Topic.KNOWLEDGE, outdated)
 
     async def record_edit(self, tenant: TenantId, number: str) -> None:

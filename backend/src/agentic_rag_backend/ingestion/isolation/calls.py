@@ -19,7 +19,7 @@ from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, Pa
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, RecognitionOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_contested, find_outdated
+from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_outdated_documents, list_contested_cases
 from agentic_rag_backend.knowledge.resolution.assembly import build_knowledge
 from agentic_rag_backend.knowledge.resolution.groups import names_of_document
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -130,7 +130,7 @@ def draw_page(_: WorkerResources, content: bytes, media_type: str, number: int, 
 
 COMPUTATIONS: Mapping[str, Callable[..., Any]] = {
     function.__name__: function
-    for function in (names_of_document, build_knowledge, find_contested, choose_entities, find_outdated)
+    for function in (names_of_document, build_knowledge, list_contested_cases, choose_entities, find_outdated_documents)
 }
 """Functions that `IsolatedOffload` may run: those whose cost a document decides."""
 

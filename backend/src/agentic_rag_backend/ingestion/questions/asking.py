@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.questions.base import PATTERNS, QuestionWriter, WrittenQuestions, embedded_by, recipe_of
-from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
+from agentic_rag_backend.ingestion.questions.model_questions import MODEL, ModelQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord
 from agentic_rag_backend.plugins import load_plugin
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion
@@ -81,10 +81,10 @@ class Questioner:
             chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _build_items(chunk, chunk_writing), chunk_writing.failure)
             for chunk, chunk_writing in zip(chunks, writings, strict=True)
         }
-        return dict(zip(questions, await embedded(self.computation, list(questions.values())), strict=True))
+        return dict(zip(questions, await embed_questions(self.computation, list(questions.values())), strict=True))
 
 
-async def embedded(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
+async def embed_questions(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
     """Return the questions with vectors of the computation's embedder, in one call. A question that it refuses has none.
 
     Raises:

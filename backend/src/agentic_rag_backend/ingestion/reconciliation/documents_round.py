@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.prepare.computation import Computation
-from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
+from agentic_rag_backend.ingestion.questions.asking import embed_questions, is_current
 from agentic_rag_backend.ingestion.reconciliation.document_comparison import (
     Differences,
     DocumentComparison,
@@ -205,7 +205,9 @@ class _Results:
     async def _with_vectors(self, questions: Sequence[ChunkQuestions]) -> dict[str, PreparedQuestion]:
         """Return the questions by id. Vectors of another embedder are computed again."""
         computation = self._round.stores.computation
-        stale = iter(await embedded(computation, [question for question in questions if not is_current(computation, question)]))
+        stale = iter(
+            await embed_questions(computation, [question for question in questions if not is_current(computation, question)])
+        )
         current = [question if is_current(computation, question) else next(stale) for question in questions]
         return {item.question.id: item for chunk_questions in current for item in chunk_questions.items}
 

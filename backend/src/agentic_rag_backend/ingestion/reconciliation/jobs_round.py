@@ -38,7 +38,7 @@ class JobsRound:
                 await self.round.progress("jobs", 0, 0)
 
     async def _check_page(self, open_ones: Sequence[Job]) -> None:
-        unended = await self.round.services.queue.unended(open_ones)
+        unended = await self.round.services.queue.find_unended_jobs(open_ones)
         for job in open_ones:
             if job.id in unended:
                 continue

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
-from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
+from agentic_rag_backend.ingestion.questions.asking import embed_questions, is_current
 from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.language.times.periods import document_date
@@ -154,7 +154,9 @@ class Reindexer:
         return renewed
 
     async def _with_embedded_questions(self, prepared_chunks: Sequence[PreparedChunk]) -> list[PreparedChunk]:
-        questions = await embedded(self.computation, [item.questions for item in prepared_chunks if item.questions is not None])
+        questions = await embed_questions(
+            self.computation, [item.questions for item in prepared_chunks if item.questions is not None]
+        )
         self.done.embedded += sum(len(chunk_questions.items) for chunk_questions in questions)
         return [
             replace(item, questions=chunk_questions) for item, chunk_questions in zip(prepared_chunks, questions, strict=True)

@@ -34,7 +34,7 @@ class HeartbeatMonitor:
         self._heard: dict[str, tuple[int, float]] = {}
         self._last: float | None = None
 
-    def find_silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
+    def find_silent_workers(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
         """Return the workers that have been silent too long at ``now_s``, a monotonic time in seconds."""
         passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_step_s)
         self._last = now_s
@@ -89,9 +89,9 @@ class Watch:
         self._heartbeats = HeartbeatMonitor(silent_after_s=silent_after_s, longest_step_s=2 * silent_after_s / BEATS)
         self._unknown = UnknownWorkflows(failed_after_s=UNKNOWN_AFTER_S)
 
-    async def bury_silent(self, now_s: float) -> None:
+    async def bury_silent_workers(self, now_s: float) -> None:
         """Remove the workers that have been silent too long."""
-        for worker in self._heartbeats.find_silent(await self._directory.workers(), now_s):
+        for worker in self._heartbeats.find_silent_workers(await self._directory.workers(), now_s):
             if await self._directory.bury(worker):
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 

@@ -111,7 +111,7 @@ class SoleProcess:
         with as_unavailable():
             claims = by_id(self._table.list_claims())
             running = self._journal.read_earlier()
-            unended = self._table.list_unfinished(self._journal.kills)
+            unended = self._table.list_unfinished_ids(self._journal.kills)
             planned = plan_recovery(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
             self._journal.begin_process(planned.kills)
             self._table.hand_back(claims[workflow] for workflow in planned.resumed)
@@ -156,7 +156,7 @@ class SharedDatabase:
             self.sure_until = -math.inf
             return False
         self._note_heartbeat(now_s)
-        await self._watch.bury_silent(now_s)
+        await self._watch.bury_silent_workers(now_s)
         with as_unavailable():
             claimed = await asyncio.to_thread(self._table.list_claims)
         verdict = await self._watch.judge_claims(claimed, self.executor_id, now_s)
@@ -171,7 +171,7 @@ class SharedDatabase:
         """Remove the kill counts of workflows that have ended."""
         kills = await self._directory.kills()
         with as_unavailable():
-            unended = await asyncio.to_thread(self._table.list_unfinished, kills)
+            unended = await asyncio.to_thread(self._table.list_unfinished_ids, kills)
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:

@@ -131,11 +131,11 @@ class JobQueue:
         with as_unavailable():
             await asyncio.to_thread(self._table.enqueue, name, queue, tenant, job_id, attempt)
 
-    async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
+    async def find_unended_jobs(self, jobs: Sequence[Job]) -> frozenset[str]:
         """Return the ids of the tenant's jobs that have a queued or running workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
-            open_ids = await asyncio.to_thread(self._table.list_unfinished, ids)
+            open_ids = await asyncio.to_thread(self._table.list_unfinished_ids, ids)
         return frozenset(ids[id] for id in open_ids)
 
     def queue_of(self, name: str) -> QueueName:
@@ -323,7 +323,7 @@ class JobQueue:
             try:
                 if await self.leads():
                     with as_unavailable():
-                        await asyncio.to_thread(self._table.delete_old)
+                        await asyncio.to_thread(self._table.delete_old_workflows)
                     await self._membership.tidy()
             except AgenticRagError:
                 _log.warning("queue_housekeeping_failed", consequence="it is retried", exc_info=True)

@@ -183,7 +183,7 @@ class WorkflowTable:
         with self._engine.begin() as connection:
             connection.execute(update(workflows).where(*of_workflow).values(finished_us=_now_us()))
 
-    def list_unfinished(self, workflow_ids: Collection[str]) -> frozenset[str]:
+    def list_unfinished_ids(self, workflow_ids: Collection[str]) -> frozenset[str]:
         """Return the ids that are waiting or claimed."""
         open_ids: set[str] = set()
         with self._engine.connect() as connection:
@@ -216,7 +216,7 @@ class WorkflowTable:
                     self._notifications.send_now()
         return count
 
-    def delete_old(self) -> None:
+    def delete_old_workflows(self) -> None:
         """Delete workflows that ended before the retention period."""
         before_us = _now_us() - int(RETENTION.total_seconds() * 1e6)
         with self._engine.begin() as connection:

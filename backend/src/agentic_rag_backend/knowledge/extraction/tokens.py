@@ -50,9 +50,9 @@ class Tokens:
     shapes: list[Shape]
     sentences: list[tuple[int, int]]
 
-    def span(self, first: int, last: int) -> str:
-        """Return the text from token ``first`` up to token ``last``, exclusive."""
-        return self.text[self.starts[first] : self.ends[last - 1]]
+    def span(self, start: int, end: int) -> str:
+        """Return the text from token ``start`` up to token ``end``, exclusive."""
+        return self.text[self.starts[start] : self.ends[end - 1]]
 
 
 def _shape_of(word: str) -> Shape:

@@ -53,8 +53,8 @@ class GraphExport:
         writer = WRITERS[format]()
         yield writer.begin()
         numbers = await asyncio.to_thread(_by_id, graph)
-        for first in range(0, len(numbers), _ENTITIES_PER_BATCH):
-            yield writer.entities(_export_entity(graph, numbers[first : first + _ENTITIES_PER_BATCH]))
+        for start in range(0, len(numbers), _ENTITIES_PER_BATCH):
+            yield writer.entities(_export_entity(graph, numbers[start : start + _ENTITIES_PER_BATCH]))
         yield writer.between()
         moment = as_of or datetime.now(UTC)
         async with aclosing(self._store.all_relationships(tenant.id)) as batches:  # type: ignore[type-var]

@@ -52,16 +52,17 @@ def entity_id(tenant: TenantId, key: str, type_: str = "") -> str:
     return stable_id("entity", tenant, key, type_) if type_ in SPELLED else stable_id("entity", tenant, key)
 
 
-def bearers_of(uses: Sequence[NameUse], document_id: str = "", near: Near | None = None) -> list[Bearer]:
+def bearers_of(uses: Sequence[NameUse], document_id: str = "", neighbours: Near | None = None) -> list[Bearer]:
     """Return what the newest version of each other document says about a bearer, ordered by document."""
     newest = {use.document_id: use for use in uses if use.document_id != document_id and use.type not in SPELLED}
     ordered = sorted(newest.items(), key=lambda item: item[0])[:MAX_BEARERS]
     return [
-        Bearer(id, Description.parse(use.description), (near or {}).get(id, frozenset()), use.assigned_id) for id, use in ordered
+        Bearer(id, Description.parse(use.description), (neighbours or {}).get(id, frozenset()), use.assigned_id)
+        for id, use in ordered
     ]
 
 
-def find_contested(document_id: str, cases: Sequence[NameCase]) -> list[bool]:
+def list_contested_cases(document_id: str, cases: Sequence[NameCase]) -> list[bool]:
     """Return for each name whether descriptions may tell several bearers apart, without regard to names nearby."""
     contested = []
     for case in cases:
@@ -84,7 +85,7 @@ def choose_entities(tenant: TenantId, document_id: str, cases: Sequence[NameCase
     return chosen
 
 
-def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near_names: Near) -> list[str]:
+def find_outdated_documents(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], near_names: Near) -> list[str]:
     """Return the documents in which a name means another entity than it should.
 
     Args:
@@ -92,7 +93,7 @@ def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], nea
         uses: the newest use of the name in each document.
         near: the names near the name in these documents.
     """
-    division = divide(bearers_of(case.uses, near=case.others_near))
+    division = divide(bearers_of(case.uses, neighbours=case.others_near))
     outdated = []
     for use in uses:
         nearby = near_names.get(use.document_id, frozenset())

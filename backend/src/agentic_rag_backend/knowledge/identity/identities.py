@@ -16,19 +16,19 @@ from typing import TypeVar
 
 from agentic_rag_backend.domain.graph import UseKind, normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.identity.aliases import Aliases, GivenAliases, given_aliases
 from agentic_rag_backend.knowledge.identity.decisions import (
     MAX_BEARERS,
     SPELLED,
     NameCase,
     choose_entities,
     entity_id,
-    find_contested,
-    find_outdated,
+    find_outdated_documents,
+    list_contested_cases,
 )
 from agentic_rag_backend.knowledge.identity.edits import NO_EDITS, Edits
 from agentic_rag_backend.knowledge.identity.names import DocumentNames
 from agentic_rag_backend.knowledge.identity.near_names import NearNames
+from agentic_rag_backend.knowledge.identity.shared_aliases import Aliases, GivenAliases, given_aliases
 from agentic_rag_backend.knowledge.offload import Offload, run_in_place
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -105,7 +105,7 @@ class Identities:
         """Return the entity of each name, and whether it may now mean other entities in other documents."""
         keys = list(cases)
         items = sum(case.items for case in cases.values())
-        contested = await self._offload(find_contested, assignment.document_id, list(cases.values()), items=items)
+        contested = await self._offload(list_contested_cases, assignment.document_id, list(cases.values()), items=items)
         complete = []
         for key, is_contested in zip(keys, contested, strict=True):
             case = cases[key]
@@ -118,21 +118,21 @@ class Identities:
         chosen = await self._offload(choose_entities, assignment.tenant, assignment.document_id, complete, items=items)
         return dict(zip(keys, chosen, strict=True))
 
-    async def outdated(self, tenant: TenantId, name: str, edits: Edits = NO_EDITS) -> list[str]:
+    async def find_outdated_documents(self, tenant: TenantId, name: str, edits: Edits = NO_EDITS) -> list[str]:
         """Return the documents in which a normalised name means another entity than it should, ordered by id."""
         full = (await self._aliases.full_names(tenant, [name], "", edits=edits)).get(name, name)
         uses = (await self._store.name_uses(tenant, [name], "main", limit=MAX_OUTDATED)).get(name, [])
         newest = {use.document_id: use for use in uses if use.type not in SPELLED}
         described = (await self._store.name_uses(tenant, [full], "described", limit=MAX_BEARERS)).get(full, [])
         case = NameCase(full, Description(), described)
-        (contested,) = await self._offload(find_contested, "", [case], items=case.items)
+        (contested,) = await self._offload(list_contested_cases, "", [case], items=case.items)
         if not contested:
             return [id for id, use in newest.items() if use.assigned_id != entity_id(tenant, full)]
         reader = await self._near_names(tenant)
         case = replace(case, others_near=await reader.near(full, {use.document_id: None for use in described}))
         near_uses = await reader.near(name, newest)
         items = case.items + sum(map(len, near_uses.values()))
-        return await self._offload(find_outdated, tenant, case, list(newest.values()), near_uses, items=items)
+        return await self._offload(find_outdated_documents, tenant, case, list(newest.values()), near_uses, items=items)
 
     async def _near_names(self, tenant: TenantId) -> NearNames:
         """Return a reader of documents, which the names of a tenant share until its graph changes."""

@@ -80,7 +80,7 @@ class Links:
 
     def connect(self, entity_a: str, entity_b: str) -> None:
         """Add the shared mentions of two entities, which the strongest connections of a hub may lack."""
-        numbers = self.graph.mentioned(entity_a), self.graph.mentioned(entity_b)
+        numbers = self.graph.find_mentioned_number(entity_a), self.graph.find_mentioned_number(entity_b)
         if not self.options.mentions or entity_a == entity_b or numbers[0] is None or numbers[1] is None:
             return
         if shared := shared_count(self.graph, numbers[0], numbers[1]):
@@ -95,13 +95,17 @@ class Links:
         related: dict[str, list[GraphEdge]] = {}
         for edge in edges:
             neighbour = edge.target_id if edge.source_id == id else edge.source_id
-            if neighbour != id and edge.weight >= self.options.min_weight and self.graph.mentioned(neighbour) is not None:
+            if (
+                neighbour != id
+                and edge.weight >= self.options.min_weight
+                and self.graph.find_mentioned_number(neighbour) is not None
+            ):
                 related.setdefault(neighbour, []).append(edge)
         return {neighbour: Link(tuple(pair_edges)) for neighbour, pair_edges in related.items()}
 
     def _add_shared_mentions(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
         for id in ids:
-            number = self.graph.mentioned(id)
+            number = self.graph.find_mentioned_number(id)
             sharing = sharing_chunks(self.graph, number, limit=limit) if number is not None else {}
             self._note_hub(id, len(sharing), limit)
             for neighbour, shared in sharing.items():

@@ -15,7 +15,7 @@ from agentic_rag_backend.knowledge.paths.trails import passage_factor, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
-from agentic_rag_backend.knowledge.visible.entities import no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -97,7 +97,7 @@ class NeighbourhoodReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         graph = await self._graphs.graph(tenant)
-        if graph.mentioned(id) is None:
+        if graph.find_mentioned_number(id) is None:
             raise no_entity(id)
         options = options or NeighbourhoodOptions()
         links, reached = await self._reach_entities(tenant, graph, id, options, mentions=False)

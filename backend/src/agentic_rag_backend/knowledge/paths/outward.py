@@ -169,5 +169,5 @@ class Outward:
         return passage_factor(self._mention_count(id))
 
     def _mention_count(self, id: str) -> int:
-        number = self._graph.mentioned(id)
+        number = self._graph.find_mentioned_number(id)
         return 0 if number is None else int(self._graph.document_frequency[number])

@@ -60,7 +60,7 @@ class Names(Mapping[str, tuple[int, ...]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def abbreviated(self, short: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def expand_abbreviation(self, short: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the names that an acronym abbreviates, with their entities. The first call builds the index."""
         for name in self._acronyms.names(short):
             if name not in self._changed:
@@ -152,7 +152,7 @@ class TenantGraph:
         """Return the entities of one chunk."""
         return self.mentions.of(chunk)
 
-    def mentioned(self, id: str) -> int | None:
+    def find_mentioned_number(self, id: str) -> int | None:
         """Return the number of an entity that a visible chunk mentions; None otherwise. Other entities are as good as unknown."""
         number = self.entity_index.get(id)
         return number if number is not None and self.document_frequency[number] > 0 else None

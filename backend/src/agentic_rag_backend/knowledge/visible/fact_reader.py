@@ -149,7 +149,7 @@ def _period_of(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
 
 
 def _ends_of(graph: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
-    source, target = graph.mentioned(edge.source_id), graph.mentioned(edge.target_id)
+    source, target = graph.find_mentioned_number(edge.source_id), graph.find_mentioned_number(edge.target_id)
     return None if source is None or target is None else (graph.entity(source), graph.entity(target))
 
 

@@ -70,12 +70,12 @@ class Headers:
 
     def is_whole(self, position: int) -> bool:
         """Return whether ``position`` is outside of tables and lists, or begins a row or item."""
-        block = self._block_around(position)
+        block = self._find_block(position)
         return block is None or self._begins_at(block, position)
 
     def is_inside(self, position: int) -> bool:
         """Return whether ``position`` is within a table or list, after its beginning."""
-        return self._block_around(position) is not None
+        return self._find_block(position) is not None
 
     def list_cuts(self, start: int, end: int) -> list[int]:
         """Return the starts of rows and items in [start, end), except the first of each table and list."""
@@ -89,12 +89,12 @@ class Headers:
 
     def header_at(self, position: int) -> str:
         """Return the header of the table or list in which a row or item begins at ``position``; otherwise an empty text."""
-        block = self._block_around(position)
+        block = self._find_block(position)
         if block is None or block.header - block.start > MAX_HEADER_CHARACTERS or not self._begins_at(block, position):
             return ""
         return self._text[block.start : block.header].rstrip()
 
-    def _block_around(self, position: int) -> Block | None:
+    def _find_block(self, position: int) -> Block | None:
         index = bisect_left(self._starts, position) - 1
         return self._blocks[index] if index >= 0 and position < self._blocks[index].end else None
 

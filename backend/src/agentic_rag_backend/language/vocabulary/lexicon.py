@@ -132,21 +132,21 @@ def _parse_language(code: str, values: Mapping[str, Any]) -> Language:
         irregular_forms=irregular,
         marks={plain_form(word): mark for mark, group in values.get("marks", {}).items() for word in group.split()},
     )
-    read: dict[str, Any] = {name: language.forms_of(words) for name, words in lists.items()}
+    values_of_fields: dict[str, Any] = {name: language.forms_of(words) for name, words in lists.items()}
     plain = comparable if code == ENGLISH else plain_form
-    read["stop_words"] = stops
-    read["transliteration"] = frozenset(values.get("transliteration", "").strip())
-    read["numbers"] = {plain(word): number for word, number in values.get("numbers", {}).items()}
-    read["scales"] = {language.form_of(word): scale for word, scale in values.get("scales", {}).items()}
-    read["units"] = {
+    values_of_fields["stop_words"] = stops
+    values_of_fields["transliteration"] = frozenset(values.get("transliteration", "").strip())
+    values_of_fields["numbers"] = {plain(word): number for word, number in values.get("numbers", {}).items()}
+    values_of_fields["scales"] = {language.form_of(word): scale for word, scale in values.get("scales", {}).items()}
+    values_of_fields["units"] = {
         **{form: form for form in language.forms_of(values.get("units", ""))},
         **values.get("same_units", {}),
-        **{form: str(scale) for form, scale in read["scales"].items()},
+        **{form: str(scale) for form, scale in values_of_fields["scales"].items()},
     }
     groups = enumerate(_split_groups(values, "logic"))
-    read["logic"] = {form: number for number, group in groups for form in language.forms_of(group)}
-    read["opposites"] = _pair_opposites(language, _split_groups(values, "opposites"))
-    return replace(language, **read)
+    values_of_fields["logic"] = {form: number for number, group in groups for form in language.forms_of(group)}
+    values_of_fields["opposites"] = _pair_opposites(language, _split_groups(values, "opposites"))
+    return replace(language, **values_of_fields)
 
 
 def _split_groups(values: Mapping[str, Any], name: str) -> list[str]:
@@ -161,14 +161,16 @@ def _group_forms(irregular: str, synonyms: str) -> tuple[dict[str, str], frozens
         return {form: group[0] for group in groups for form in group[1:]}
 
     base = read_groups(irregular)
-    common = base | {form: base.get(first, first) for form, first in read_groups(synonyms).items()}
-    return common | {form: common[first] for form, first in base.items() if first in common}, frozenset(base)
+    common = base | {form: base.get(representative, representative) for form, representative in read_groups(synonyms).items()}
+    return common | {
+        form: common[representative] for form, representative in base.items() if representative in common
+    }, frozenset(base)
 
 
 def _pair_opposites(language: Language, pairs: list[str]) -> dict[str, frozenset[str]]:
     opposites: dict[str, set[str]] = {}
     for pair in pairs:
-        first, second = map(language.form_of, pair.split())
-        opposites.setdefault(first, set()).add(second)
-        opposites.setdefault(second, set()).add(first)
+        word, opposite = map(language.form_of, pair.split())
+        opposites.setdefault(word, set()).add(opposite)
+        opposites.setdefault(opposite, set()).add(word)
     return {form: frozenset(forms) for form, forms in opposites.items()}

@@ -161,17 +161,20 @@ class _Types:
 
     def __init__(self, ontology: Ontology) -> None:
         self._labels: dict[str, str] = {}
-        for number, each in enumerate(ontology.entity_types):
-            label = next(iter(type_labels(each.name)), "")
-            self._labels[each.name] = label if label and label not in self._labels.values() else f"Type{number}"
+        for number, entity_type in enumerate(ontology.entity_types):
+            label = next(iter(type_labels(entity_type.name)), "")
+            self._labels[entity_type.name] = label if label and label not in self._labels.values() else f"Type{number}"
         self._names = {label: name for name, label in self._labels.items()}
         self.models = {
-            self._labels[each.name]: _describe_types(self._labels[each.name], f"{each.name}. {each.description}")
-            for each in ontology.entity_types
+            self._labels[entity_type.name]: _describe_types(
+                self._labels[entity_type.name], f"{entity_type.name}. {entity_type.description}"
+            )
+            for entity_type in ontology.entity_types
         }
-        relations = {"_".join(name_words(each.name)).upper(): each for each in ontology.relation_types}
+        relations = {"_".join(name_words(relation_type.name)).upper(): relation_type for relation_type in ontology.relation_types}
         self.relation_models = {
-            name: _describe_types(name, each.description or each.name) for name, each in relations.items()
+            name: _describe_types(name, relation_type.description or relation_type.name)
+            for name, relation_type in relations.items()
         } or None
         self.relation_ends: dict[tuple[str, str], list[str]] = {}
         for name, relation in relations.items():

@@ -92,7 +92,7 @@ class TenantSearch(SearchInterface):
     ) -> list[EntityNode]:
         """Return the entities that the query names, longest name first, then the ends of the facts it finds."""
         tenant = self._tenant(group_ids)
-        names = named(query)
+        names = list_candidate_names(query)
 
         async def read(count: int) -> list[Record]:
             facts = await self._facts(query, count)
@@ -167,7 +167,7 @@ async def _enough(read_rows: Read, passes: Callable[[Record], bool], limit: int)
     return matching_rows[:limit]
 
 
-def named(query: str) -> list[str]:
+def list_candidate_names(query: str) -> list[str]:
     """Return possible names in ``query``, normalised: runs of up to ten words, longest first, without duplicates."""
     words = [word for raw in query.split() for word in name_words(raw)][:_QUERY_WORDS]
     runs = [

@@ -56,13 +56,13 @@ class BudgetedModel:
         """
         if self.usage.calls + self._in_flight >= self._max_calls:
             raise BudgetSpent(f"all {self._max_calls} requests to the model were made")
-        own = UsageAccount(request.account)
+        account = UsageAccount(request.account)
         self._in_flight += 1
         try:
-            return await self._model.complete(replace(request, account=own))
+            return await self._model.complete(replace(request, account=account))
         finally:
             self._in_flight -= 1
-            self._account.add_usage(own.usage)
+            self._account.add_usage(account.usage)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Refuse: no caller needs streams."""

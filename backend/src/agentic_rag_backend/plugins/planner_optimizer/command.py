@@ -110,9 +110,9 @@ def optimize_planner(
     _require_dspy()
     if output is not None and output.exists():
         raise InvalidRequest(f"--output {output} exists; name another file")
-    shown = Output(as_json=json)
-    result = run_async(_run(settings, options, shown))
-    shown.result(result) if json else shown.show(fields(result, title="planner"))
+    display = Output(as_json=json)
+    result = run_async(_run(settings, options, display))
+    display.result(result) if json else display.show(fields(result, title="planner"))
 
 
 def _require_model(settings: Settings) -> None:
@@ -121,9 +121,9 @@ def _require_model(settings: Settings) -> None:
 
 
 def _require_dspy() -> None:
-    missing = [name for name in ("dspy", "optuna") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise missing_extra("optimize-planner", "dspy", f"{' and '.join(missing)} cannot be imported")
+    missing_packages = [name for name in ("dspy", "optuna") if importlib.util.find_spec(name) is None]
+    if missing_packages:
+        raise missing_extra("optimize-planner", "dspy", f"{' and '.join(missing_packages)} cannot be imported")
     # Read when they are imported: no progress bars on stdout, and no look-up of model prices on the internet.
     os.environ["TQDM_DISABLE"] = "1"
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"

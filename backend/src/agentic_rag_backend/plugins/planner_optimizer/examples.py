@@ -43,7 +43,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class ExampleSplit:
     """Examples by use: proposals read those for training, and those for validation choose the prompt."""
 
     training: tuple[Example, ...]
@@ -75,12 +75,12 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     if len(examples) > MAX_ROWS:
         problems.append(f"it has {len(examples):,} rows; at most {MAX_ROWS:,} are allowed")
     if problems:
-        more = f"; and {len(problems) - _REPORTED} more" if len(problems) > _REPORTED else ""
-        raise InvalidRequest(f"training file {path} is malformed: {'; '.join(problems[:_REPORTED])}{more}")
+        suffix = f"; and {len(problems) - _REPORTED} more" if len(problems) > _REPORTED else ""
+        raise InvalidRequest(f"training file {path} is malformed: {'; '.join(problems[:_REPORTED])}{suffix}")
     return tuple(examples)
 
 
-def split(examples: Sequence[Example], validation_share: float, seed: int) -> Split:
+def split(examples: Sequence[Example], validation_share: float, seed: int) -> ExampleSplit:
     """Return the examples in two parts. No group is in both, and equal input gives equal parts.
 
     Args:
@@ -96,16 +96,16 @@ def split(examples: Sequence[Example], validation_share: float, seed: int) -> Sp
         raise InvalidRequest(f"training and validation need at least 2 rows of different groups; the file has {len(groups)}")
     order = sorted(groups)
     random.Random(seed).shuffle(order)  # noqa: S311 - not for security
-    wanted = validation_share * len(examples)
+    target_size = validation_share * len(examples)
     validation: list[Example] = []
     # The last group is for training, so that neither part is empty.
     for name in order[:-1]:
-        if validation and len(validation) + len(groups[name]) / 2 > wanted:
+        if validation and len(validation) + len(groups[name]) / 2 > target_size:
             break
         validation += groups[name]
     chosen = {example.row for example in validation}
     training = tuple(example for example in examples if example.row not in chosen)
-    return Split(training, tuple(sorted(validation, key=lambda example: example.row)))
+    return ExampleSplit(training, tuple(sorted(validation, key=lambda example: example.row)))
 
 
 def _example(row: int, line: bytes) -> Example:
@@ -131,25 +131,25 @@ def _example(row: int, line: bytes) -> Example:
     )
 
 
-def _text(value: Mapping[str, Any], name: str, most: int) -> str:
-    given = value.get(name)
-    if given is None:
+def _text(value: Mapping[str, Any], name: str, limit: int) -> str:
+    text = value.get(name)
+    if text is None:
         return ""
-    if not isinstance(given, str):
-        raise InvalidRequest(f"'{name}' must be a string, not {type(given).__name__}")
-    if len(given) > most:
-        raise InvalidRequest(f"'{name}' has {len(given):,} characters; at most {most:,} are allowed")
-    return given.strip()
+    if not isinstance(text, str):
+        raise InvalidRequest(f"'{name}' must be a string, not {type(text).__name__}")
+    if len(text) > limit:
+        raise InvalidRequest(f"'{name}' has {len(text):,} characters; at most {limit:,} are allowed")
+    return text.strip()
 
 
-def _texts(value: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]:
-    given = value.get(name)
-    listed = [] if given is None else [given] if isinstance(given, str) else given
-    if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
+def _texts(value: Mapping[str, Any], name: str, limit: int) -> tuple[str, ...]:
+    value_given = value.get(name)
+    texts = [] if value_given is None else [value_given] if isinstance(value_given, str) else value_given
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InvalidRequest(f"'{name}' must be a list of strings that are not empty")
-    if len(listed) > MAX_GOLD:
-        raise InvalidRequest(f"'{name}' has {len(listed)} items; at most {MAX_GOLD} are allowed")
-    for each in listed:
-        if len(each) > most:
-            raise InvalidRequest(f"an item of '{name}' has {len(each):,} characters; at most {most:,} are allowed")
-    return tuple(dict.fromkeys(each.strip() for each in listed))
+    if len(texts) > MAX_GOLD:
+        raise InvalidRequest(f"'{name}' has {len(texts)} items; at most {MAX_GOLD} are allowed")
+    for text in texts:
+        if len(text) > limit:
+            raise InvalidRequest(f"an item of '{name}' has {len(text):,} characters; at most {limit:,} are allowed")
+    return tuple(dict.fromkeys(text.strip() for text in texts))

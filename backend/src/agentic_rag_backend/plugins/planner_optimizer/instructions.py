@@ -37,9 +37,9 @@ _REPLY = "Reply with one JSON object. These fields are required, too:"
 
 def field_descriptions() -> dict[str, str]:
     """Return the description of each field of a plan, as the built-in prompt has it."""
-    most = prompt_values("")["most"]
-    found = dict(_FIELD.findall(built_in(NAME).system))
-    return {name: found[name].replace("{{most}}", most) for name in PLAN_SCHEMA["properties"]}
+    limit = prompt_values("")["most"]
+    descriptions = dict(_FIELD.findall(built_in(NAME).system))
+    return {name: descriptions[name].replace("{{most}}", limit) for name in PLAN_SCHEMA["properties"]}
 
 
 def data_rule() -> str:
@@ -56,23 +56,23 @@ class TrainingWords:
     @classmethod
     def of(cls, texts: Iterable[str]) -> TrainingWords:
         """Return the sequences of `QUOTED_WORDS` words, and of all words of shorter texts."""
-        found: set[tuple[str, ...]] = set()
+        phrases: set[tuple[str, ...]] = set()
         for text in texts:
             words = _words(text)
             if len(words) >= QUOTED_WORDS:
-                found.update(_windows(words, QUOTED_WORDS))
+                phrases.update(_windows(words, QUOTED_WORDS))
             elif len(words) >= _SHORT:
-                found.add(tuple(words))
-        return cls(frozenset(found))
+                phrases.add(tuple(words))
+        return cls(frozenset(phrases))
 
-    def repeated(self, words: Sequence[str]) -> set[int]:
+    def find_repeated_positions(self, words: Sequence[str]) -> set[int]:
         """Return the places of words that belong to a repeated sequence."""
         return {
-            place
+            position
             for size in range(_SHORT, QUOTED_WORDS + 1)
             for start, window in enumerate(_windows(words, size))
             if window in self.sequences
-            for place in range(start, start + size)
+            for position in range(start, start + size)
         }
 
 
@@ -96,18 +96,18 @@ class Instructions:
 
     def prompt(self, instruction: str, version: str = "candidate") -> Prompt:
         """Return the prompt with an instruction. The instruction of `first` gives the present prompt if that has the rule."""
-        text = cleaned(instruction, self.training)
-        missing = [f'- "{name}": {meaning}' for name, meaning in field_descriptions().items() if name not in text]
-        parts = [text, *([_REPLY, *missing] if missing else []), data_rule()]
+        text = clean_instruction(instruction, self.training)
+        missing_fields = [f'- "{name}": {meaning}' for name, meaning in field_descriptions().items() if name not in text]
+        parts = [text, *([_REPLY, *missing_fields] if missing_fields else []), data_rule()]
         user = self.present.user if self.present.system else _QUESTION_ALONE
         return Prompt(NAME, version, "", "\n".join(part for part in parts if part), user)
 
 
-def cleaned(instruction: str, training: TrainingWords) -> str:
+def clean_instruction(instruction: str, training: TrainingWords) -> str:
     """Return an instruction without placeholders, section headings, control characters and training data."""
     lines: list[str] = []
     for line in instruction[:MAX_INSTRUCTION].splitlines():
-        plain = "".join(each for each in line if each == "\t" or unicodedata.category(each)[0] != "C")
+        plain = "".join(character for character in line if character == "\t" or unicodedata.category(character)[0] != "C")
         lines.append(_SECTION.sub("##", _DOUBLE_BRACE.sub(r"\1 ", plain)))
     return _without_repetitions(lines, training).strip().removesuffix(data_rule()).rstrip()
 
@@ -117,15 +117,15 @@ def _without_repetitions(lines: Sequence[str], training: TrainingWords) -> str:
     units = [(number, piece) for number, line in enumerate(lines) for piece in _pieces(line)]
     while True:
         words = [(unit, word) for unit, (_, piece) in enumerate(units) for word in _words(piece)]
-        removed = {words[place][0] for place in training.repeated([word for _, word in words])}
+        removed = {words[position][0] for position in training.find_repeated_positions([word for _, word in words])}
         if not removed:
             break
         # What is left may repeat training data only now that something between it is gone.
-        units = [each for unit, each in enumerate(units) if unit not in removed]
-    kept = dict.fromkeys((number for number, _ in units), "")
+        units = [item for unit, item in enumerate(units) if unit not in removed]
+    lines_kept = dict.fromkeys((number for number, _ in units), "")
     for number, piece in units:
-        kept[number] += piece
-    return "\n".join(line.rstrip() for line in kept.values())
+        lines_kept[number] += piece
+    return "\n".join(line.rstrip() for line in lines_kept.values())
 
 
 def _pieces(line: str) -> list[str]:
@@ -142,8 +142,8 @@ def version_of(prompt: Prompt, optimizer: str, date: str) -> str:
 
 def prompt_file(prompt: Prompt, header: Mapping[str, object]) -> str:
     """Return the text of a prompt file. Values of the header are written on one line each."""
-    named = {"name": prompt.name, "version": prompt.version, "description": prompt.description, **header}
-    lines = [f"{name}: {' '.join(str(value).split())}" for name, value in named.items()]
+    header_fields = {"name": prompt.name, "version": prompt.version, "description": prompt.description, **header}
+    lines = [f"{name}: {' '.join(str(value).split())}" for name, value in header_fields.items()]
     return "\n".join(["---", *lines, "---", "# System", prompt.system, "# User", prompt.user, ""])
 
 
@@ -154,8 +154,8 @@ def write_prompt(path: Path, prompt: Prompt, header: Mapping[str, object]) -> No
         InvalidRequest: the file exists or cannot be written, or the planner would refuse the prompt.
     """
     text = prompt_file(prompt, header)
-    read = parse(text, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
-    if (read.id, read.system, read.user) != (prompt.id, prompt.system, prompt.user):
+    parsed = parse(text, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
+    if (parsed.id, parsed.system, parsed.user) != (prompt.id, prompt.system, prompt.user):
         raise InvalidRequest("the prompt cannot be written as a file: it would be read as another prompt")
     try:
         with path.open("x", encoding="utf-8") as file:

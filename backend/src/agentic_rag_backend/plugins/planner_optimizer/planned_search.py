@@ -64,8 +64,8 @@ class PlannedSearch:
             AgenticRagError: the search failed.
         """
         parts = replace(self._parts, planner=FixedPlan(planner.prompt, plan))
-        found = await Agentic(parts).retrieve(await self.query(question))
-        return recall_of(question, found.hits[: self._limit])
+        retrieval = await Agentic(parts).retrieve(await self.query(question))
+        return recall_of(question, retrieval.hits[: self._limit])
 
 
 def recall_of(question: Question, hits: Sequence[Hit]) -> Recall:

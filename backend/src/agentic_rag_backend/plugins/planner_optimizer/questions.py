@@ -34,18 +34,18 @@ async def resolve(
         except (NotFound, InvalidRequest) as error:
             problems.append(f"row {example.row}: {error.message}")
     if problems:
-        more = f"; and {len(problems) - _REPORTED} more" if len(problems) > _REPORTED else ""
-        raise InvalidRequest(f"the training file does not match the stores: {'; '.join(problems[:_REPORTED])}{more}")
+        suffix = f"; and {len(problems) - _REPORTED} more" if len(problems) > _REPORTED else ""
+        raise InvalidRequest(f"the training file does not match the stores: {'; '.join(problems[:_REPORTED])}{suffix}")
     return tuple(questions)
 
 
 async def _question(example: Example, caller: Principal, documents: DocumentCatalogue) -> Question:
-    found = {}
+    gold_ids = {}
     for name in example.documents:
-        found[name] = await _ids(name, caller, documents)
-        if not found[name]:
+        gold_ids[name] = await _ids(name, caller, documents)
+        if not gold_ids[name]:
             raise NotFound(f"no document of tenant {caller.tenant.name!r} has the id, key or title {name[:200]!r}")
-    return Question(example, caller, found)
+    return Question(example, caller, gold_ids)
 
 
 async def _ids(name: str, caller: Principal, documents: DocumentCatalogue) -> frozenset[str]:

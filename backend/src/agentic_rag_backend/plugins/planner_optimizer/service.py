@@ -135,8 +135,8 @@ async def optimize(work: Work, model: BudgetedModel, optimizer: Optimizer) -> Ou
         stopped = None if before.recall >= 1 else await optimizer(work)
     finally:
         model.end()
-    measured = work.trials.scored(work.validation)
-    others = [(prompt, score) for prompt, score in measured if prompt is not present]
+    measured = work.trials.score_prompts(work.validation)
+    rivals = [(prompt, score) for prompt, score in measured if prompt is not present]
     # Of equal scores, the first one.
-    best, after = max(others, key=lambda each: each[1].recall, default=(None, None))
-    return Outcome(before, best, after, len(others), stopped)
+    best, after = max(rivals, key=lambda rival: rival[1].recall, default=(None, None))
+    return Outcome(before, best, after, len(rivals), stopped)

@@ -94,17 +94,17 @@ class Trials:
         """Return whether a prompt was tried with all of these questions and found everything."""
         digest = _digest(prompt)
         trials = (self._trials.get((digest, question.example.row)) for question in questions)
-        return all(task is not None and _succeeded(task) and task.result().recall >= 1 for task in trials)
+        return all(task is not None and _has_succeeded_task(task) and task.result().recall >= 1 for task in trials)
 
-    def scored(self, questions: Sequence[Question]) -> list[tuple[Prompt, Score]]:
+    def score_prompts(self, questions: Sequence[Question]) -> list[tuple[Prompt, Score]]:
         """Return the prompts that were tried with all of these questions, in order of their first trial."""
-        found = []
+        scores = []
         for digest, prompt in self._prompts.items():
             tasks = [self._trials.get((digest, question.example.row)) for question in questions]
-            ended = [task.result() for task in tasks if task is not None and _succeeded(task)]
-            if len(ended) == len(questions):
-                found.append((prompt, _score(questions, ended)))
-        return found
+            results = [task.result() for task in tasks if task is not None and _has_succeeded_task(task)]
+            if len(results) == len(questions):
+                scores.append((prompt, _score(questions, results)))
+        return scores
 
     async def _run(self, prompt: Prompt, question: Question) -> Trial:
         planner = Planner(self.rewriter, self.calls, prompt)
@@ -138,7 +138,7 @@ def _digest(prompt: Prompt) -> str:
     return hashlib.sha256("\n".join(prompt.render(prompt_values(""))).encode()).hexdigest()
 
 
-def _succeeded(task: asyncio.Task[Trial]) -> bool:
+def _has_succeeded_task(task: asyncio.Task[Trial]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 

@@ -88,12 +88,12 @@ def clauses(sentences: Sequence[Sentence], title: str) -> Iterator[Clause]:
         if not end or not _is_verb(words[end].casefold()):
             before = None
             continue
-        subject = _meant(pronoun, before, title) if pronoun else _subject(words[:end])
+        subject = _resolve_pronoun(pronoun, before, title) if pronoun else _subject(words[:end])
         if subject is None:
             continue
         before = subject
         yield Clause(
-            subject, words[end], " ".join(words[end + 1 :]), _lowered(opening[0].rstrip(", ")) if opening else "", number
+            subject, words[end], " ".join(words[end + 1 :]), _lower_initial(opening[0].rstrip(", ")) if opening else "", number
         )
 
 
@@ -124,27 +124,33 @@ def _is_verb(word: str) -> bool:
 
 def _subject(words: Sequence[str]) -> Subject | None:
     """Return the subject without an aside between commas. None if it is too long."""
-    kept: list[str] = []
+    subject_words: list[str] = []
     for word in words:
-        kept.append(word.rstrip(","))
+        subject_words.append(word.rstrip(","))
         if word.endswith(","):
             break
-    if not 1 <= len(kept) <= _MAX_SUBJECT_WORDS or not any(map(str.isalpha, "".join(kept))):
+    if not 1 <= len(subject_words) <= _MAX_SUBJECT_WORDS or not any(map(str.isalpha, "".join(subject_words))):
         return None
-    if len(kept) == 1 and (kept[0].casefold() in FUNCTION_WORDS or kept[0].casefold() in MONTHS | WEEKDAYS):
+    if len(subject_words) == 1 and (
+        subject_words[0].casefold() in FUNCTION_WORDS or subject_words[0].casefold() in MONTHS | WEEKDAYS
+    ):
         return None
-    if any(word.casefold() in BY_PARTICIPLE and word.islower() for word in kept[1:]):
+    if any(word.casefold() in BY_PARTICIPLE and word.islower() for word in subject_words[1:]):
         return None  # "The papers signed in March were …": the verb may be another one
-    if kept[0].casefold() in FUNCTION_WORDS - {"the", "both", "all"} or comparable(kept[-1]) in _VAGUE:
+    if subject_words[0].casefold() in FUNCTION_WORDS - {"the", "both", "all"} or comparable(subject_words[-1]) in _VAGUE:
         return None
-    if any(word.endswith(".") and word.casefold().rstrip(".") not in PERSON_TITLES for word in kept):
+    if any(word.endswith(".") and word.casefold().rstrip(".") not in PERSON_TITLES for word in subject_words):
         return None  # the subject has an end of a sentence, or an abbreviation
-    first = kept[0]
-    article = first.casefold() in _ARTICLES
-    plain = " ".join([first.casefold() if article else first, *kept[1:]])
-    name = not article and all(word[0].isupper() or word.casefold() in {"of", "and", "the", "de", "van"} for word in kept)
-    plural = " and " in f" {plain} " or (not name and kept[-1].endswith("s") and not kept[-1].endswith(("ss", "us", "is")))
-    return Subject(plain, looks_like_person(kept), name, plural)
+    first_word = subject_words[0]
+    article = first_word.casefold() in _ARTICLES
+    plain = " ".join([first_word.casefold() if article else first_word, *subject_words[1:]])
+    name = not article and all(
+        word[0].isupper() or word.casefold() in {"of", "and", "the", "de", "van"} for word in subject_words
+    )
+    plural = " and " in f" {plain} " or (
+        not name and subject_words[-1].endswith("s") and not subject_words[-1].endswith(("ss", "us", "is"))
+    )
+    return Subject(plain, looks_like_person(subject_words), name, plural)
 
 
 def looks_like_person(words: Sequence[str]) -> bool:
@@ -154,11 +160,11 @@ def looks_like_person(words: Sequence[str]) -> bool:
         return True
     if not 2 <= len(words) <= _MAX_NAME_WORDS or not all(word[0].isupper() and not word.isupper() for word in words):
         return False
-    others = ORGANISATION_HEADS | PLACE_HEADS | MONTHS | WEEKDAYS | FUNCTION_WORDS
-    return not any(word in others or not word.replace("-", "").replace("'", "").isalpha() for word in plain)
+    excluded_words = ORGANISATION_HEADS | PLACE_HEADS | MONTHS | WEEKDAYS | FUNCTION_WORDS
+    return not any(word in excluded_words or not word.replace("-", "").replace("'", "").isalpha() for word in plain)
 
 
-def _meant(pronoun: str, before: Subject | None, title: str) -> Subject | None:
+def _resolve_pronoun(pronoun: str, before: Subject | None, title: str) -> Subject | None:
     """Return what a pronoun at the beginning of a sentence stands for. None in doubt."""
     if before is None and 1 <= len(title.split()) <= _MAX_NAME_WORDS and "\n" not in title:
         words = title.split()
@@ -169,7 +175,7 @@ def _meant(pronoun: str, before: Subject | None, title: str) -> Subject | None:
     return before
 
 
-def _lowered(text: str) -> str:
+def _lower_initial(text: str) -> str:
     return text[0].casefold() + text[1:]
 
 

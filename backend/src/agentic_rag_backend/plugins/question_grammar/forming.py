@@ -66,14 +66,14 @@ def questions_of(clause: Clause) -> Iterator[Draft]:
     """Yield the questions that a clause answers."""
     verb = clause.verb.casefold()
     if verb in COPULAS:
-        made = _of_copula(clause)
+        questions = _of_copula(clause)
     elif verb in MODALS:
-        made = _of_modal(clause)
+        questions = _of_modal(clause)
     elif verb in HAVING:
-        made = _of_having(clause)
+        questions = _of_having(clause)
     else:
-        made = _of_verb(clause)
-    for text, rank in made:
+        questions = _of_verb(clause)
+    for text, rank in questions:
         if _PRONOUN.search(text) is None:
             yield Draft(f"{text[0].upper()}{text[1:]}?", rank, clause.number)
 
@@ -84,41 +84,41 @@ def _of_copula(clause: Clause) -> Iterator[tuple[str, float]]:
         words = words[1:]
     if not words or words[0] in {"not", "never"}:
         return
-    rest, aux = " ".join(words), clause.verb
+    remainder, aux = " ".join(words), clause.verb
     if past := _past_of(words[0]):
         yield from _of_passive(clause, past, words[0], " ".join(words[1:]))
     elif words[0] in {"a", "an", "one"} or (words[0] == "the" and len(words) > 2):
-        yield from _of_description(clause, rest)
-    elif size := _SIZE.match(rest):
+        yield from _of_description(clause, remainder)
+    elif size := _SIZE.match(remainder):
         yield f"how {size[1]} {aux} {clause.subject.text}", 0.9
-    elif _NUMBER.match(rest) and not clause.subject.name and not clause.subject.person:
+    elif _NUMBER.match(remainder) and not clause.subject.name and not clause.subject.person:
         yield f"what {aux} {clause.subject.text}", 0.9
 
 
 def _past_of(participle: str) -> str:
     """Return the past tense for a participle; empty for other words."""
-    if known := BY_PARTICIPLE.get(participle):
-        return known.past
+    if verb := BY_PARTICIPLE.get(participle):
+        return verb.past
     return participle if len(participle) > 4 and participle.endswith("ed") and participle.islower() else ""
 
 
-def _of_passive(clause: Clause, past: str, participle: str, rest: str) -> Iterator[tuple[str, float]]:
+def _of_passive(clause: Clause, past: str, participle: str, remainder: str) -> Iterator[tuple[str, float]]:
     subject, aux = clause.subject.text, clause.verb
-    agent = _BY.match(rest)
+    agent = _BY.match(remainder)
     if agent and aux in {"was", "were"} and not _DATE.match(f" in {agent[1]}"):
         yield f"who {past} {subject}", 1.0
-    if (dated := _without_date(rest, clause.opening)) is not None:
-        yield f"when {aux} {subject} {_joined(participle, _trimmed(_AGENT.sub('', dated)))}", 0.95
-    if _FOR_MONEY.match(rest):
+    if (dated := _without_date(remainder, clause.opening)) is not None:
+        yield f"when {aux} {subject} {_join_words(participle, _trim_clause(_AGENT.sub('', dated)))}", 0.95
+    if _FOR_MONEY.match(remainder):
         yield f"how much {aux} {subject} {participle} for", 0.95
-    if participle in _PLACED and _WHERE.match(rest) and not _DATE.match(f" {rest}"):
+    if participle in _PLACED and _WHERE.match(remainder) and not _DATE.match(f" {remainder}"):
         yield f"where {aux} {subject} {participle}", 0.9
 
 
-def _of_description(clause: Clause, rest: str) -> Iterator[tuple[str, float]]:
-    aux, subject, described = clause.verb, clause.subject, _trimmed(rest, keep_prepositions=True)
+def _of_description(clause: Clause, remainder: str) -> Iterator[tuple[str, float]]:
+    aux, subject, described = clause.verb, clause.subject, _trim_clause(remainder, keep_prepositions=True)
     role = has_role(described) and not subject.plural
-    if rest.startswith("the ") and subject.name and len(described.split()) > 3:
+    if remainder.startswith("the ") and subject.name and len(described.split()) > 3:
         yield f"{'who' if role else 'what'} {aux} {described}", 0.92
     elif subject.name or subject.text.startswith("the "):
         yield f"{'who' if role and subject.name else 'what'} {aux} {subject.text}", 0.85
@@ -128,7 +128,7 @@ def _of_modal(clause: Clause) -> Iterator[tuple[str, float]]:
     if clause.rest.split()[:1] in (["not"], ["also"]):
         return
     if (dated := _without_date(clause.rest, clause.opening)) is not None and clause.verb.casefold() != "would":
-        yield f"when {clause.verb.casefold()} {_joined(clause.subject.text, _trimmed(dated))}", 0.9
+        yield f"when {clause.verb.casefold()} {_join_words(clause.subject.text, _trim_clause(dated))}", 0.9
 
 
 def _of_having(clause: Clause) -> Iterator[tuple[str, float]]:
@@ -143,21 +143,21 @@ def _of_verb(clause: Clause) -> Iterator[tuple[str, float]]:
     past = BY_PAST.get(word)
     verb = past or BY_PRESENT[word]
     helping = "did" if past else ("do" if subject.plural else "does")
-    whole = _trimmed(clause.rest)
+    trimmed_text = _trim_clause(clause.rest)
     if past and (dated := _without_date(clause.rest, clause.opening)) is not None:
-        yield f"when did {_joined(subject.text, verb.base, _trimmed(dated))}", 0.95
+        yield f"when did {_join_words(subject.text, verb.base, _trim_clause(dated))}", 0.95
     if _COSTS.match(clause.rest):
         yield f"how much {helping} {subject.text} {verb.base}", 0.95
         return
     field_condition = _COUNTED.match(clause.rest)
     if field_condition and field_condition[1].split()[-1] not in _TIMES:
         yield f"how many {field_condition[1]} {helping} {subject.text} {verb.base}", 0.93
-    place = _WHERE.match(clause.rest)
-    if place and past and verb.base in _SOMEWHERE and not _DATE.match(f" {clause.rest}"):
+    location = _WHERE.match(clause.rest)
+    if location and past and verb.base in _SOMEWHERE and not _DATE.match(f" {clause.rest}"):
         yield f"where did {subject.text} {verb.base}", 0.8
-    if _is_object(whole):
+    if _is_object(trimmed_text):
         if subject.person:
-            yield f"who {word} {whole}", 0.88
+            yield f"who {word} {trimmed_text}", 0.88
         if subject.name:
             yield f"what {helping} {subject.text} {verb.base}", 0.5
 
@@ -168,23 +168,23 @@ def _is_object(text: str) -> bool:
     return len(words) > 1 and (words[0] in {"the", "a", "an"} or words[0][0].isupper())
 
 
-def _without_date(rest: str, opening: str) -> str | None:
+def _without_date(text: str, opening: str) -> str | None:
     """Return the rest without its date. None if neither it nor the opening has one."""
     if opening and _DATE.fullmatch(f" {opening}"):
-        return rest
-    found = _DATE.search(rest)
-    if found is None or _NOT_WHEN.search(rest[: found.start()]):
+        return text
+    match = _DATE.search(text)
+    if match is None or _NOT_WHEN.search(text[: match.start()]):
         return None
-    clause_end = _STOPS.search(rest)
-    if clause_end is not None and clause_end.start() < found.start():
+    clause_end = _STOPS.search(text)
+    if clause_end is not None and clause_end.start() < match.start():
         return None  # the date belongs to another clause
-    return f"{rest[: found.start()]}{rest[found.end() :]}".strip()
+    return f"{text[: match.start()]}{text[match.end() :]}".strip()
 
 
-def _trimmed(rest: str, *, keep_prepositions: bool = False) -> str:
+def _trim_clause(remainder: str, *, keep_prepositions: bool = False) -> str:
     """Return the beginning of a rest: up to the end of the clause, and of at most nine words."""
-    end = _STOPS.search(f" {rest}")
-    text = rest[: max(0, end.start() - 1)] if end else rest
+    end = _STOPS.search(f" {remainder}")
+    text = remainder[: max(0, end.start() - 1)] if end else remainder
     words = text.split()
     if len(words) > _MAX_REST_WORDS:
         cut = _PREPOSITION.search(text, len(" ".join(words[:3])))
@@ -195,5 +195,5 @@ def _trimmed(rest: str, *, keep_prepositions: bool = False) -> str:
     return " ".join(words)
 
 
-def _joined(*parts: str) -> str:
+def _join_words(*parts: str) -> str:
     return " ".join(filter(None, parts))

@@ -52,7 +52,7 @@ def _past(base: str) -> str:
     return f"{base}{base[-1]}ed" if base in _DOUBLED else f"{base}ed"
 
 
-def _present(base: str) -> str:
+def _form_present_tense(base: str) -> str:
     if base.endswith("y") and base[-2] not in "aeiou":
         return f"{base[:-1]}ies"
     return f"{base}es" if base.endswith(("s", "x", "ch", "sh", "o")) else f"{base}s"
@@ -60,10 +60,10 @@ def _present(base: str) -> str:
 
 def _verbs() -> Iterator[Verb]:
     for base in _REGULAR.split():
-        yield Verb(base, _past(base), _past(base), _present(base))
+        yield Verb(base, _past(base), _past(base), _form_present_tense(base))
     for forms in _IRREGULAR.replace("\n", ";").strip(";").split(";"):
         base, past, participle = forms.split()
-        yield Verb(base, past, participle, _present(base))
+        yield Verb(base, past, participle, _form_present_tense(base))
 
 
 BY_PAST = {verb.past: verb for verb in _verbs()}

@@ -89,8 +89,8 @@ class AgenticOptions:
     @property
     def limits(self) -> Limits:
         """The limits that policies read."""
-        most = min(self.max_rounds, ROUNDS_BY_RULES) if self.by_rules else self.max_rounds
-        default = FIXED_ROUNDS if self.stop_policy == "fixed_rounds" else most
+        limit = min(self.max_rounds, ROUNDS_BY_RULES) if self.by_rules else self.max_rounds
+        default = FIXED_ROUNDS if self.stop_policy == "fixed_rounds" else limit
         return Limits(self.asked_rounds or default, self.epsilon, self.budget)
 
 

@@ -9,9 +9,9 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader, namesakes
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader, namesakes
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint
-from agentic_rag_backend.retrieval.agentic.plan import narrowed
+from agentic_rag_backend.retrieval.agentic.plan import narrow_filter
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 
@@ -30,7 +30,9 @@ class ConstraintResolver:
         self._graphs = graphs
         self._bearers = bearers
 
-    async def avoided(self, query: Query, constraints: Sequence[NegativeConstraint]) -> tuple[list[Avoided], list[str]]:
+    async def resolve_constraints(
+        self, query: Query, constraints: Sequence[NegativeConstraint]
+    ) -> tuple[list[Avoided], list[str]]:
         """Return the constraints with their passages, and notes about those that have no effect.
 
         Raises:
@@ -60,7 +62,7 @@ class ConstraintResolver:
     async def _documents(self, query: Query, value: str) -> frozenset[str]:
         """Return the documents about the entity of an id, and about no other entity of its name."""
         graph = await self._graphs.graph(query.tenant)
-        number = graph.mentioned(value)
+        number = graph.find_mentioned_number(value)
         if number is None:
             return frozenset()
         name = normalise_name(graph.entity(number).name)
@@ -68,8 +70,8 @@ class ConstraintResolver:
         if len(numbers) < 2:
             return frozenset()
         bearers = (await self._bearers.read(query.tenant_id, graph, {name: numbers})).get(name, ())
-        others = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
-        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - others
+        other_documents = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
+        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - other_documents
 
     async def filter(self, query: Query, plan: Filter | None) -> Filter | None:
         """Return the filter of a plan without links, in addition to the query's own filter.
@@ -77,13 +79,13 @@ class ConstraintResolver:
         Raises:
             StoreUnavailable: the graph cannot be read.
         """
-        return narrowed(query.filters, await self._links.resolve(query.tenant, plan))
+        return narrow_filter(query.filters, await self._links.resolve(query.tenant, plan))
 
 
-def without(own: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
+def without(narrowing: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
     """Return the filter without what avoided entities have, so that searches find other passages in their place."""
     chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
     documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
     if chunks:
-        own = narrowed(own, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
-    return narrowed(own, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else own
+        narrowing = narrow_filter(narrowing, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
+    return narrow_filter(narrowing, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else narrowing

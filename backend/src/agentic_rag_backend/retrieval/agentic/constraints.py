@@ -42,8 +42,8 @@ class NegativeConstraint:
     @property
     def details(self) -> dict[str, str]:
         """The form of the trace."""
-        named = {"name": self.name} if self.name else {}
-        return {"kind": self.kind, **named, "value": self.value, "source": self.source}
+        name_field = {"name": self.name} if self.name else {}
+        return {"kind": self.kind, **name_field, "value": self.value, "source": self.source}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _forms(text: str) -> str:
     return f" {' '.join(word.form for word in words(text))} "
 
 
-def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], dict[str, int]]:
+def keep_hits(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], dict[str, int]]:
     """Return the hits that no constraint removes, and the number of hits that each value removed."""
     remaining: list[Hit] = []
     counts: dict[str, int] = {}
@@ -118,7 +118,7 @@ def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], di
     return remaining, counts
 
 
-def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
+def parse_constraints(texts: Sequence[str]) -> list[NegativeConstraint]:
     """Return the constraints of a request: ``entity:ID``, ``NAME=VALUE``, or a phrase.
 
     Raises:
@@ -161,11 +161,11 @@ def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tupl
     return valid, notes
 
 
-def united(
-    constraints: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]
+def unite_constraints(
+    constraints: Sequence[NegativeConstraint], new_constraints: Sequence[NegativeConstraint]
 ) -> tuple[list[NegativeConstraint], list[str]]:
-    """Return ``constraints`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
-    merged = list(dict.fromkeys((*constraints, *more)))
+    """Return ``constraints`` with ``new_constraints``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
+    merged = list(dict.fromkeys((*constraints, *new_constraints)))
     lost = len(merged) - MAX_CONSTRAINTS
     notes = [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: {lost}"] if lost > 0 else []
     return merged[:MAX_CONSTRAINTS], notes

@@ -50,12 +50,12 @@ class Reflection:
     failures: tuple[str, ...] = ()
 
 
-def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tuple[list[VerifiedFact], int]:
+def verify_facts(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tuple[list[VerifiedFact], int]:
     """Return the facts of a model's reply that their passage states word by word, and the number of the others."""
     facts: dict[str, VerifiedFact] = {}
     wrong = 0
     for item in objects_in(parsed, "verified_facts")[:MAX_FACTS]:
-        number, quote = item.get("passage"), line_in(item, "quote", most=MAX_QUOTE)
+        number, quote = item.get("passage"), line_in(item, "quote", limit=MAX_QUOTE)
         valid = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(hits)
         hit = hits[int(str(number)) - 1] if valid else None
         text = " ".join(read_text(hit).split()) if hit is not None else ""
@@ -68,7 +68,7 @@ def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tupl
     return list(facts.values()), wrong
 
 
-def suggested(
+def suggest_constraints(
     parsed: Mapping[str, Any], hits: Sequence[Hit], question: str, bearers: Sequence[Set[str]], avoided: Set[str]
 ) -> tuple[list[NegativeConstraint], list[str]]:
     """Return the negative constraints of a model's reply that may apply, and a note for each other one.
@@ -105,7 +105,7 @@ def next_plan(parsed: Mapping[str, Any], searched: Set[str]) -> Plan | None:
     queries = distinct([text for text in texts_in(parsed, "search_queries") if text.casefold() not in searched])
     if not queries:
         return None
-    return Plan(search_queries=queries, hyde_passage=line_in(parsed, "hyde_passage", most=MAX_PASSAGE), by="model")
+    return Plan(search_queries=queries, hyde_passage=line_in(parsed, "hyde_passage", limit=MAX_PASSAGE), by="model")
 
 
 def by_rules(
@@ -114,7 +114,7 @@ def by_rules(
     facts: Iterable[FactHit],
     searched: Set[str],
     round: int,
-    known: Sequence[VerifiedFact] = (),
+    earlier_facts: Sequence[VerifiedFact] = (),
 ) -> Reflection:
     """Reflect without a model: facts that the best passages state, and the question about the entities that these lead to.
 
@@ -122,10 +122,10 @@ def by_rules(
     question about "the spouse of the director of X" is asked about the director.
 
     Args:
-        known: facts of earlier rounds. The passages of earlier requests of the session count as read.
+        earlier_facts: facts of earlier rounds. The passages of earlier requests of the session count as read.
     """
-    read = {hit.id for hit in hits} | {fact.chunk_id for fact in known if fact.round == BEFORE}
-    statements = sorted((fact for fact in facts if fact.chunk_id in read), key=_by_text)[:MAX_FACTS]
+    chunk_ids = {hit.id for hit in hits} | {fact.chunk_id for fact in earlier_facts if fact.round == BEFORE}
+    statements = sorted((fact for fact in facts if fact.chunk_id in chunk_ids), key=_by_text)[:MAX_FACTS]
     queries: dict[str, str] = {}
     for fact in statements:
         for entity, counterpart in ((fact.source, fact.target), (fact.target, fact.source)):
@@ -145,9 +145,9 @@ def _by_text(fact: FactHit) -> tuple[float, str, str, str]:
     return -round(fact.score, 6), fact.fact, fact.source.name, fact.target.name
 
 
-def with_name(question: str, known: str, replacement: str) -> str | None:
-    """Return the question with one name replaced. None if it lacks ``known``, or has ``replacement`` already."""
-    lowered, name = question.lower(), known.lower()
+def with_name(question: str, known_name: str, replacement: str) -> str | None:
+    """Return the question with one name replaced. None if it lacks ``known_name``, or has ``replacement`` already."""
+    lowered, name = question.lower(), known_name.lower()
     # Lower case may have another length in some languages, and offsets would be wrong.
     if len(lowered) != len(question) or not name or replacement.lower() in lowered:
         return None

@@ -65,8 +65,8 @@ def plan_of(parsed: Mapping[str, Any], question: str) -> Plan:
     negative, wrong = written_by_model(objects_in(parsed, "negative_constraints"), "plan")
     return Plan(
         search_queries=distinct([question, *texts_in(parsed, "search_queries")]),
-        primary_intent=line_in(parsed, "primary_intent", most=MAX_INTENT),
-        hyde_passage=line_in(parsed, "hyde_passage", most=MAX_PASSAGE),
+        primary_intent=line_in(parsed, "primary_intent", limit=MAX_INTENT),
+        hyde_passage=line_in(parsed, "hyde_passage", limit=MAX_PASSAGE),
         filter_constraints=filters,
         negative_constraints=tuple(negative),
         by="model",
@@ -88,7 +88,7 @@ def filters_of(items: Sequence[Mapping[str, Any]]) -> tuple[Filter | None, list[
     valid: list[Filter] = []
     notes: list[str] = []
     for item in items:
-        field, operator = line_in(item, "field", most=MAX_QUERY), line_in(item, "operator", most=40)
+        field, operator = line_in(item, "field", limit=MAX_QUERY), line_in(item, "operator", limit=40)
         try:
             parsed = parse_filter(_grammar(field, operator, item.get("values")))
         except InvalidRequest as error:
@@ -129,14 +129,14 @@ def texts_in(parsed: Mapping[str, Any], name: str) -> list[str]:
 
 def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     """Return the first `MAX_QUERIES` queries that differ, in any case."""
-    first: dict[str, str] = {}
+    queries_by_form: dict[str, str] = {}
     for query in queries:
-        first.setdefault(query.casefold(), query)
-    return tuple(first.values())[:MAX_QUERIES]
+        queries_by_form.setdefault(query.casefold(), query)
+    return tuple(queries_by_form.values())[:MAX_QUERIES]
 
 
-def narrowed(own: Filter | None, more: Filter | None) -> Filter | None:
+def narrow_filter(query_filter: Filter | None, added_filter: Filter | None) -> Filter | None:
     """Return the conjunction of two filters. A plan can only narrow the filter of a request."""
-    if own is None or more is None:
-        return more if own is None else own
-    return And((own, more))
+    if query_filter is None or added_filter is None:
+        return added_filter if query_filter is None else query_filter
+    return And((query_filter, added_filter))

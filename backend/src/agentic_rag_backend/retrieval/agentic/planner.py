@@ -61,7 +61,7 @@ class Planner:
         if meter.may_call(self._calls):
             meter.spending.begin()
             reply = await self.ask(query.text, meter.within_time(self._calls))
-            meter.spending.ended(reply)
+            meter.spending.add_call(reply)
             if reply.parsed is not None:
                 return plan_of(reply.parsed, query.text), ()
             failures = (f"planning by the model failed: {reply.failure}",)

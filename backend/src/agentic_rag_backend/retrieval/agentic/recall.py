@@ -69,8 +69,8 @@ class SessionRecall:
         if cascade:
             add(f"round_{number}_graph", "graph", with_entities(searched, entities), 1.0)
             further_queries = plan.search_queries[1:]
-            for place, text in enumerate(further_queries, start=2):
-                add(f"round_{number}_sparse_{place}", "sparse", replace(searched, text=text), 1.0 / len(further_queries))
+            for rank, text in enumerate(further_queries, start=2):
+                add(f"round_{number}_sparse_{rank}", "sparse", replace(searched, text=text), 1.0 / len(further_queries))
         outcome = await search_all(query, searches)
         lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
         retrievals = {name: replace(retrieval, hits=retrieval.hits[:DEPTH]) for name, retrieval in outcome.found.items()}
@@ -79,7 +79,7 @@ class SessionRecall:
             *(failure for retrieval in retrievals.values() for failure in retrieval.trace.failures),
             *lost,
         ]
-        hidden = [*(retrieval for one in retrievals.values() for retrieval in one.trace.hidden), *lost]
+        hidden = [*(reason for retrieval in retrievals.values() for reason in retrieval.trace.hidden), *lost]
         return Recalled(retrievals, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
 
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from agentic_rag_backend.domain.query import FactHit, Hit
 from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.agentic.findings import Reflection, VerifiedFact, by_rules, next_plan, suggested, verified
+from agentic_rag_backend.retrieval.agentic.findings import (
+    Reflection,
+    VerifiedFact,
+    by_rules,
+    next_plan,
+    suggest_constraints,
+    verify_facts,
+)
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, NEGATIVE_CONSTRAINTS, SEARCH_QUERIES
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.grading.base import read_text
@@ -64,10 +71,12 @@ class Reflector:
         if reading.hits and meter.may_call(self._calls):
             meter.spending.begin()
             reply = await meter.within_time(self._calls).ask(built_in("agentic_reflection"), _values(reading), _SCHEMA)
-            meter.spending.ended(reply)
+            meter.spending.add_call(reply)
             if reply.parsed is not None:
-                facts, wrong = verified(reply.parsed, reading.hits, reading.round)
-                negative, notes = suggested(reply.parsed, reading.hits, reading.question, reading.bearers, reading.avoided)
+                facts, wrong = verify_facts(reply.parsed, reading.hits, reading.round)
+                negative, notes = suggest_constraints(
+                    reply.parsed, reading.hits, reading.question, reading.bearers, reading.avoided
+                )
                 unstated = [f"verified facts that no passage states word by word were dropped: {wrong}"] if wrong else []
                 plan = next_plan(reply.parsed, reading.searched)
                 return Reflection(tuple(facts), tuple(negative), plan, by="model", notes=(*unstated, *notes))

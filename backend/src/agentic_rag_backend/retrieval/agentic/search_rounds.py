@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval
 from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, kept
+from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, keep_hits
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.recall import Recalled
@@ -75,16 +75,16 @@ class Loop:
     @property
     def removed(self) -> bool:
         """Whether negative constraints removed passages: those found, or those of an entity, which are not searched."""
-        return any(each.removed for each in self.rounds) or any(each.chunks for each in self.avoided)
+        return any(search_round.removed for search_round in self.rounds) or any(avoided.chunks for avoided in self.avoided)
 
     def known_ids(self) -> set[str]:
         """Return the ids of the passages of all rounds, after the hard filter as it is now."""
         unique = {hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}
-        return {hit.id for hit in kept(unique.values(), self.avoided)[0]}
+        return {hit.id for hit in keep_hits(unique.values(), self.avoided)[0]}
 
     def fact_ids(self) -> set[str]:
         """Return the ids of passages whose facts count: `known_ids`, and the passages of the session after the hard filter."""
-        return self.known_ids() | {hit.id for hit in kept(self.carried.hits, self.avoided)[0]}
+        return self.known_ids() | {hit.id for hit in keep_hits(self.carried.hits, self.avoided)[0]}
 
     def of_session(self) -> list[NegativeConstraint]:
         """Return the negative constraints of the session that apply."""
@@ -113,18 +113,18 @@ class Loop:
         """Return the passages of all rounds after the hard filter, fused, best first. A single search keeps its scores."""
         searches = list(self.found.values())
         fused = searches[0].hits if len(searches) == 1 else fused_hits(self.found, self.weights, "min_max", named=False)
-        return kept(fused, self.avoided)[0]
+        return keep_hits(fused, self.avoided)[0]
 
     @property
     def of_question(self) -> Mapping[str, Any]:
         """Details of the graph search for the question itself."""
-        first = self.found.get("round_1_graph")
-        return first.trace.details if first is not None else {}
+        retrieval = self.found.get("round_1_graph")
+        return retrieval.trace.details if retrieval is not None else {}
 
     def graph_facts(self) -> list[FactHit]:
         """Return the facts of all graph searches that no constraint removes, best first."""
         unique = {hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}
-        removed = unique.keys() - {hit.id for hit in kept(unique.values(), self.avoided)[0]}
+        removed = unique.keys() - {hit.id for hit in keep_hits(unique.values(), self.avoided)[0]}
         facts = united_facts(list(self.found.values()))
         return [fact for fact in facts if not any(retrieval.removes_fact(fact, removed) for retrieval in self.avoided)]
 

@@ -55,7 +55,7 @@ class SessionReader:
         self._documents = documents
         self._kept_s = kept_s
 
-    async def carried(self, query: Query, session: str) -> Carried:
+    async def carry_over(self, query: Query, session: str) -> Carried:
         """Return what a request takes over.
 
         Raises:

@@ -31,7 +31,7 @@ class Budget:
     tokens: int
     seconds: float
 
-    def exhausted(self, spent: Spent) -> str | None:
+    def find_exhausted_limit(self, spent: Spent) -> str | None:
         """Return the name of the first limit that is reached. None: there is some left of each."""
         if spent.seconds >= self.seconds:
             return "seconds"
@@ -112,7 +112,7 @@ def stop_reason(policy: str, progress: Progress, limits: Limits) -> str | None:
         return reason
     if progress.rounds >= limits.rounds:
         return "rounds"
-    limit = limits.budget.exhausted(progress.spent)
+    limit = limits.budget.find_exhausted_limit(progress.spent)
     return f"budget_{limit}" if limit else None
 
 
@@ -136,7 +136,7 @@ class Meter:
 
     def may_call(self, calls: StructuredCalls) -> bool:
         """Return whether there is a model, and budget for one of its requests."""
-        return calls.possible and self.spending.left > 0 and self.budget.exhausted(self.spent) is None
+        return calls.possible and self.spending.left > 0 and self.budget.find_exhausted_limit(self.spent) is None
 
     def within_time(self, calls: StructuredCalls) -> StructuredCalls:
         """Return the calls with a time limit that ends with the budget."""

@@ -19,7 +19,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
 from agentic_rag_backend.retrieval.agentic.agentic_options import COVERED, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, without
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, kept, requested, united
+from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, keep_hits, parse_constraints, unite_constraints
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflection
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
@@ -79,7 +79,7 @@ class Agentic:
         """
         options = self._parts.options.of(query.options, query.timeout_s, model=self._parts.calls.possible)
         loop = Loop(options, Meter(options.budget), fallbacks=[NO_MODEL] if options.by_rules else [])
-        await self._constrain(query, loop, requested(query.options.get("negative_constraints", ())))
+        await self._constrain(query, loop, parse_constraints(query.options.get("negative_constraints", ())))
         await self._carry(query, loop)
         plan = await self._first_plan(query, loop)
         if options.negative_memory:
@@ -93,14 +93,14 @@ class Agentic:
                     raise
                 _log.warning("agentic_round_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
                 loop.failures.append(f"round {len(loop.rounds) + 1} failed: {error.code}")
-                return await self._finish_loop(query, loop, ranked(loop), SEARCH_FAILED)
+                return await self._finish_loop(query, loop, rank_rounds(loop), SEARCH_FAILED)
             _close_round(loop, plan, recalled)
-            pool = ranked(loop)
+            pool = rank_rounds(loop)
             if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
                 return await self._finish_loop(query, loop, pool, reason)
             reflection = await self._reflect(query, loop, pool)
             following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
-            if following is None or covered(loop):
+            if following is None or has_covering_passage(loop):
                 return await self._finish_loop(query, loop, pool, NO_NEW_QUERY if following is None else COVERED_QUESTION)
             plan, entities = following, reflection.entities
 
@@ -109,7 +109,7 @@ class Agentic:
         if query.session is None or self._parts.sessions is None:
             return
         try:
-            loop.carried = await self._parts.sessions.carried(query, query.session)
+            loop.carried = await self._parts.sessions.carry_over(query, query.session)
         except AgenticRagError as error:
             loop.failures.append(f"the session could not be read: {error.code}")
             return
@@ -155,7 +155,7 @@ class Agentic:
             return await self._recall.search(filtered, plan, number, entities, cascade=cascade)
 
         recalled = await search(narrow)
-        if not loop.rounds and not kept(recalled.hits, loop.avoided)[0] and loop.drop_session_constraints():
+        if not loop.rounds and not keep_hits(recalled.hits, loop.avoided)[0] and loop.drop_session_constraints():
             loop.notes.append(FORGOTTEN)
             recalled = await search(narrow)
         if not recalled.hits and narrow.filters != query.filters:
@@ -205,13 +205,13 @@ class Agentic:
             await self._constrain(query, loop, reflection.negative_constraints)
         return len(loop.avoided) > before
 
-    async def _constrain(self, query: Query, loop: Loop, more: Sequence[NegativeConstraint]) -> None:
+    async def _constrain(self, query: Query, loop: Loop, new_constraints: Sequence[NegativeConstraint]) -> None:
         """Add negative constraints. Those of a model that would remove everything found so far are dropped."""
-        constraints, notes = united(loop.constraints, more)
+        constraints, notes = unite_constraints(loop.constraints, new_constraints)
         new = constraints[len(loop.constraints) :]
-        avoided, unresolved = await self._parts.resolver.avoided(query, new)
+        avoided, unresolved = await self._parts.resolver.resolve_constraints(query, new)
         pool = loop.hits() if loop.found else []
-        if pool and not kept(pool, avoided)[0] and all(exclusion.source != "request" for exclusion in new):
+        if pool and not keep_hits(pool, avoided)[0] and all(exclusion.source != "request" for exclusion in new):
             notes.append("negative constraints were dropped: they would remove every passage that was found")
             avoided, constraints = [], loop.constraints
         loop.constraints, loop.avoided = constraints, [*loop.avoided, *avoided]
@@ -248,14 +248,14 @@ class Agentic:
         return await measured_relevance(self._parts.stores, query, pool.hits)
 
 
-def ranked(loop: Loop) -> Retrieval:
+def rank_rounds(loop: Loop) -> Retrieval:
     """Return the passages of all rounds, fused, and the facts of their graph searches."""
     used = tuple(dict.fromkeys(("agentic", *methods(list(loop.found.values())))))
     trace = Trace(strategy="agentic", methods_used=used, fusion="min_max")
     return Retrieval(hits=tuple(loop.hits()), facts=tuple(loop.graph_facts()), trace=trace)
 
 
-def covered(loop: Loop) -> bool:
+def has_covering_passage(loop: Loop) -> bool:
     """Return whether rules decide, and one passage of the graph search has nearly all words of the question."""
     by_rules = loop.options.by_rules and loop.options.stop_policy == "novelty" and loop.options.asked_rounds is None
     return by_rules and loop.of_question.get("coverage", 0.0) >= COVERED
@@ -264,7 +264,7 @@ def covered(loop: Loop) -> bool:
 def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
     """Apply the hard filter to what a round found, and record its novelty."""
     earlier_ids = loop.known_ids()
-    remaining, removed = kept(recalled.hits, loop.avoided)
+    remaining, removed = keep_hits(recalled.hits, loop.avoided)
     new_ids = {hit.id for hit in remaining}
     value = novelty(new_ids, earlier_ids, first=not loop.rounds)
     loop.rounds.append(SearchRound(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))

@@ -101,9 +101,9 @@ class TenantCache(Generic[V]):
 
     def _make_room(self) -> None:
         while self.size_bytes > self._max_bytes:
-            (tenant, share), *second = heapq.nlargest(2, self._shares.items(), key=lambda item: item[1].size_bytes)
+            (tenant, share), *runner_up = heapq.nlargest(2, self._shares.items(), key=lambda item: item[1].size_bytes)
             # The tenants are compared again only when another one may hold the most.
-            until = second[0][1].size_bytes if second else 0
+            until = runner_up[0][1].size_bytes if runner_up else 0
             while share.entries and self.size_bytes > self._max_bytes:
                 self._resize(share, -share.entries.popitem(last=False)[1][1])
                 if share.size_bytes < until:

@@ -35,8 +35,8 @@ class ReadThrough(Generic[V]):
     ) -> dict[str, V]:
         """Return the values of ``ids``. ``load`` reads the missing ones, and may leave some out."""
         values = self._read_entries(query, state, ids)
-        if missing := [id for id in ids if id not in values]:
-            loaded = await load(missing)
+        if missing_ids := [id for id in ids if id not in values]:
+            loaded = await load(missing_ids)
             values |= loaded
             self._write_entries(query, state, loaded)
         return values

@@ -54,7 +54,7 @@ class ModelGrader:
         )
         values = {"passages": passages_text, "question": fence("question", question)}
         reply = await self._calls.ask(built_in("passage_grades"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * len(hits) + 50)
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             failure = f"grading by the model failed: {reply.failure}"
             return Graded(await self._otherwise.grade(question, hits), self._otherwise.name, failure)
@@ -65,7 +65,7 @@ def grades_of(parsed: Mapping[str, Any], count: int) -> list[float]:
     """Return the grades of a reply in [0, 1] by passage. Of several grades of one passage, the first counts."""
     grades: dict[int, float] = {}
     for item in objects_in(parsed, "grades"):
-        place, grade = item.get("passage"), number_in(item, "grade", low=0, high=HIGHEST)
-        if isinstance(place, int) and not isinstance(place, bool) and grade is not None:
-            grades.setdefault(place, grade / HIGHEST)
+        passage_number, grade = item.get("passage"), number_in(item, "grade", low=0, high=HIGHEST)
+        if isinstance(passage_number, int) and not isinstance(passage_number, bool) and grade is not None:
+            grades.setdefault(passage_number, grade / HIGHEST)
     return [grades.get(number, 0.0) for number in range(1, count + 1)]

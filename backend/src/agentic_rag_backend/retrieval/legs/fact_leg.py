@@ -89,9 +89,9 @@ class Facts:
             )
         except StoreUnavailable as error:
             return (), _left_out(query, error)
-        found = [_fact(fact, candidates.scores[id], nearby) for id, fact in facts.items()]
-        found.sort(key=lambda fact: (-fact.score, fact.id))
-        return tuple(found[:FACT_LIMIT]), None
+        hits = [_fact(fact, candidates.scores[id], nearby) for id, fact in facts.items()]
+        hits.sort(key=lambda fact: (-fact.score, fact.id))
+        return tuple(hits[:FACT_LIMIT]), None
 
     async def _scores(self, query: Query, answer: LegAnswer) -> Mapping[str, float]:
         """Return candidates by id with scores in [0, 1]."""
@@ -108,10 +108,10 @@ def _left_out(query: Query, error: StoreUnavailable) -> str:
     return f"facts are left out: {error.code}"
 
 
-def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
+def _fact(visible: VisibleFact, score: float, near_chunks: Set[str]) -> FactHit:
     passage = min(
         visible.passages,
-        key=lambda candidate: (_only_ends(candidate), candidate.support.chunk_id not in near, candidate.support.chunk_id),
+        key=lambda candidate: (_only_ends(candidate), candidate.support.chunk_id not in near_chunks, candidate.support.chunk_id),
     )
     return FactHit(
         id=visible.id,
@@ -121,7 +121,7 @@ def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
         fact=passage.fact,
         chunk_id=passage.support.chunk_id,
         document_id=passage.support.document_id,
-        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if passage.support.chunk_id in near else 0.0)),
+        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if passage.support.chunk_id in near_chunks else 0.0)),
         weight=visible.weight,
         valid_at=visible.valid_at,
         invalid_at=visible.invalid_at,

@@ -21,7 +21,7 @@ from agentic_rag_backend.retrieval.legs.question_leg import (
     weights_with_questions,
 )
 from agentic_rag_backend.retrieval.passages.hydration import FIRST_READ, in_time, passes, visible_chunks
-from agentic_rag_backend.retrieval.scoring.rank_fusion import Fuse, ranked
+from agentic_rag_backend.retrieval.scoring.rank_fusion import Fuse, rank_scores
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
 LEG_LIMIT = 200
@@ -84,8 +84,8 @@ async def _find_candidates(stores: Stores, request: _Asked, filter: Filter | Non
     if questions.chunks:
         by_leg[QUESTION] = questions.chunks
     scores = request.fuse(by_leg, request.weights)
-    order = ranked(scores)
-    first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
-    visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
+    order = rank_scores(scores)
+    chunks = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
+    visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
     candidates = Candidates(request.vector, legs, scores, order, visible, questions)
-    return candidates, not all(in_time(query, chunk) for chunk in first.values())
+    return candidates, not all(in_time(query, chunk) for chunk in chunks.values())

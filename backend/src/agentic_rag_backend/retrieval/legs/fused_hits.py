@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval, ThemeHit
-from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS, ranked
+from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS, rank_scores
 from agentic_rag_backend.stores.vector.base import ScoredId
 
 DEFAULT_FUSION = "min_max"
@@ -32,9 +32,9 @@ def fused_hits(
     for name, hits in lists.items():
         for hit in hits:
             earlier = merged.get(hit.id)
-            own = {**hit.scores, name: hit.score} if named else hit.scores
-            merged[hit.id] = replace(hit, scores=own) if earlier is None else _with(earlier, hit, own)
-    order = [(item.id, max(0.0, min(1.0, item.score))) for item in ranked(scores)]
+            own_scores = {**hit.scores, name: hit.score} if named else hit.scores
+            merged[hit.id] = replace(hit, scores=own_scores) if earlier is None else _with(earlier, hit, own_scores)
+    order = [(item.id, max(0.0, min(1.0, item.score))) for item in rank_scores(scores)]
     return tuple(replace(merged[id], score=score, scores={**merged[id].scores, "combined": score}) for id, score in order)
 
 

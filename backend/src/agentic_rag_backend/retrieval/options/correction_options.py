@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.model import MaxCallsOption, shown
+from agentic_rag_backend.retrieval.options.model import MaxCallsOption, format_value
 
 
 class CorrectionOptions(MaxCallsOption):
@@ -50,7 +50,7 @@ def resolve_correction(value: CorrectionValue, strategy: str, correctable: Colle
         return None
     options = {} if value is True else value
     if not isinstance(options, Mapping):
-        raise InvalidRequest(f"corrective must be true, false or an object; got {shown(value)}")
+        raise InvalidRequest(f"corrective must be true, false or an object; got {format_value(value)}")
     if strategy not in correctable:
         raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
     schemas = CorrectionOptions.schemas()

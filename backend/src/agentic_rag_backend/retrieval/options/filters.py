@@ -140,8 +140,8 @@ def _field_name(name: str) -> str:
     return field
 
 
-def _parse_comparisons(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> list[Comparison]:
-    default = _parse_scalar(operand["default"]) if operand.get("default") is not None else usual
+def _parse_comparisons(name: str, operand: Mapping[str, Any], default_value: Scalar | None) -> list[Comparison]:
+    default = _parse_scalar(operand["default"]) if operand.get("default") is not None else default_value
     comparisons: list[Comparison] = []
     for operator, value in operand.items():
         if operator == "default":

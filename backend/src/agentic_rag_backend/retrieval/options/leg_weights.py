@@ -51,35 +51,37 @@ class Shares:
     warning: str | None = None
 
 
-def shares(first: float | None, second: float | None, *, names: tuple[str, str]) -> Shares | None:
+def shares(first_weight: float | None, second_weight: float | None, *, names: tuple[str, str]) -> Shares | None:
     """Return the shares that a caller gave, or None if it gave neither. If only one is given, the other is 1 minus it.
 
     Raises:
         InvalidRequest: a value is not a number in [0, 1], or both are 0.
     """
-    for name, value in zip(names, (first, second), strict=True):
+    for name, value in zip(names, (first_weight, second_weight), strict=True):
         if value is not None and not 0.0 <= value <= 1.0:  # also false for NaN
             raise InvalidRequest(f"{name} must be a number from 0 to 1; got {value}", field=name)
-    if first is None and second is None:
+    if first_weight is None and second_weight is None:
         return None
-    one = first if first is not None else 1.0 - (second or 0.0)
-    other = second if second is not None else 1.0 - one
-    return normalised(one, other, names=names)
+    first_share = first_weight if first_weight is not None else 1.0 - (second_weight or 0.0)
+    second_share = second_weight if second_weight is not None else 1.0 - first_share
+    return normalise_weights(first_share, second_share, names=names)
 
 
-def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
+def normalise_weights(first_weight: float, second_weight: float, *, names: tuple[str, str]) -> Shares:
     """Return two weights in [0, 1] divided by their sum.
 
     Raises:
         InvalidRequest: both are 0.
     """
-    total = one + other
+    total = first_weight + second_weight
     if total <= 0:
-        raise InvalidRequest(f"{names[0]} and {names[1]} must not both be 0; got {one} and {other}", field=names[0])
+        raise InvalidRequest(
+            f"{names[0]} and {names[1]} must not both be 0; got {first_weight} and {second_weight}", field=names[0]
+        )
     if abs(total - 1.0) <= _SUM_TOLERANCE:
-        return Shares(one, other)
-    warning = f"weights {one} and {other} sum to {total:g}, not 1: normalised"
-    return Shares(one / total, other / total, warning)
+        return Shares(first_weight, second_weight)
+    warning = f"weights {first_weight} and {second_weight} sum to {total:g}, not 1: normalised"
+    return Shares(first_weight / total, second_weight / total, warning)
 
 
 def preset_for(question: str) -> str | None:

@@ -60,15 +60,15 @@ def _refuse(option: str, value: Any, schema: Schema, problem: Mapping[str, Any])
         path = kind = ""  # its size is refused before its items
     if path and kind == "literal_error":
         names = schema["properties"] if "properties" in schema else schema["items"]["enum"]
-        raise InvalidRequest(f"{option} must have names among {', '.join(names)}; got {shown(item)}")
+        raise InvalidRequest(f"{option} must have names among {', '.join(names)}; got {format_value(item)}")
     if path and "properties" in schema:
         with in_field(path[0]):
             _refuse(f"{option}.{path[0]}", item, schema["properties"][path[0]], {**problem, "loc": path})
     if kind == "string_too_long" and path:
         raise InvalidRequest(f"{option}: a name has at most {schema['items']['maxLength']} characters; got {len(item)}")
     if kind == "string_pattern_mismatch":
-        raise InvalidRequest(f"{option} must match the pattern {schema['pattern'].strip('^$')}; got {shown(value)}")
-    got = f"{len(value)} characters" if kind in ("string_too_long", "string_too_short") else shown(value)
+        raise InvalidRequest(f"{option} must match the pattern {schema['pattern'].strip('^$')}; got {format_value(value)}")
+    got = f"{len(value)} characters" if kind in ("string_too_long", "string_too_short") else format_value(value)
     raise InvalidRequest(f"{option} must be {_describe_schema(schema)}; got {got}")
 
 
@@ -93,7 +93,7 @@ def _describe_schema(schema: Schema) -> str:
             return "an object of names and numbers"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value in the form used in messages."""
     # Not repr: a value may be nested deeper than Python's recursion limit.
     return reprlib.repr(value)[:80]
@@ -104,8 +104,8 @@ def unknown_levels(option: str, levels_asked: Iterable[int], levels_known: Colle
     unknown = sorted(set(levels_asked).difference(levels_known))
     if not unknown or not levels_known:
         return ()
-    none, some = (", ".join(map(str, levels)) for levels in (unknown, sorted(levels_known)))
-    return (f"options.{option}: there is no level {none}; levels are {some}",)
+    none, known_levels = (", ".join(map(str, levels)) for levels in (unknown, sorted(levels_known)))
+    return (f"options.{option}: there is no level {none}; levels are {known_levels}",)
 
 
 def shares_of(names: Collection[str]) -> Any:

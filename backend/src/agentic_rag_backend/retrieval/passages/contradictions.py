@@ -9,7 +9,7 @@ from functools import partial
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import ContradictionFinder
 from agentic_rag_backend.retrieval.passages.hydration import passes
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -26,7 +26,7 @@ class ContradictionsOfResults:
 
     finder: ContradictionFinder
 
-    async def attached(self, query: Query, retrieval: Retrieval) -> Retrieval:
+    async def attach_contradictions(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Return the results with their contradictions, if the request asks for them."""
         if not query.options.get(OPTION):
             return retrieval

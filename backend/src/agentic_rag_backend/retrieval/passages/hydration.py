@@ -29,17 +29,17 @@ async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequen
 
 
 async def visible_in_order(
-    documents: DocumentCatalogue, query: Query, order: Sequence[str], chunks: Mapping[str, VisibleChunk], read: int = 0
+    documents: DocumentCatalogue, query: Query, order: Sequence[str], chunks: Mapping[str, VisibleChunk], read_count: int = 0
 ) -> dict[str, VisibleChunk]:
     """Return ``chunks`` and further visible chunks of ``order``: the first ``query.candidates`` of those that may be shown.
 
     Args:
         order: chunk ids, best first.
-        chunks: the visible ones among the first ``read`` chunks of ``order``. It may hold others, too.
+        chunks: the visible ones among the first ``read_count`` chunks of ``order``. It may hold others, too.
     """
     visible = dict(chunks)
-    reach = max(read, FIRST_READ, 2 * query.candidates)
-    for start, end in ((read, reach), (reach, len(order))):
+    reach = max(read_count, FIRST_READ, 2 * query.candidates)
+    for start, end in ((read_count, reach), (reach, len(order))):
         if sum(id in visible for id in order[:start]) >= query.candidates:
             break
         if unread := [id for id in order[start:end] if id not in visible]:

@@ -79,8 +79,8 @@ def unknown_values(filter: Filter | None) -> tuple[str, ...]:
         for value in chunk_set.unknown
     )
     warnings = tuple(dict.fromkeys(messages))
-    more = len(warnings) - MAX_NAMED
-    return warnings if more <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {more} more values")
+    surplus = len(warnings) - MAX_NAMED
+    return warnings if surplus <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {surplus} more values")
 
 
 def _resolve_filter(filter: Filter, sets: Mapping[LinkCondition, ChunkSet]) -> Filter:
@@ -112,9 +112,9 @@ def _chunk_set(graph: TenantGraph, link: LinkCondition, communities: Mapping[str
 
 def find_named_entities(graph: TenantGraph, value: str) -> set[int]:
     """Return the entities in visible passages with this id, or else with this name or alias in any case."""
-    known = graph.mentioned(value)
-    if known is not None:
-        return {known}
+    entity = graph.find_mentioned_number(value)
+    if entity is not None:
+        return {entity}
     return {number for number in graph.names.get(normalise_name(value), ()) if graph.document_frequency[number] > 0}
 
 
@@ -132,7 +132,7 @@ def _entities(graph: TenantGraph, field: str, value: str, communities: Mapping[s
 
 
 def _members(graph: TenantGraph, groups: Iterable[tuple[str, ...]]) -> set[int]:
-    numbers = (graph.mentioned(id) for ids in groups for id in ids)
+    numbers = (graph.find_mentioned_number(id) for ids in groups for id in ids)
     return {number for number in numbers if number is not None}
 
 

@@ -19,9 +19,9 @@ def similarities(vectors: Sequence[NDArray[np.float32] | None], scale: CosineSca
     rows = np.stack([np.zeros(size) if vector is None else vector.astype(np.float64) for vector in vectors])
     # Not a matrix product: its rounding may depend on the position of a row.
     cosines = np.einsum("id,jd->ij", rows, rows)
-    missing = np.array([vector is None for vector in vectors])
+    lacks_vector = np.array([vector is None for vector in vectors])
     converted = np.asarray(np.clip(scale.converted_all(cosines), 0.0, 1.0))
-    converted[missing | missing[:, None]] = 0.0
+    converted[lacks_vector | lacks_vector[:, None]] = 0.0
     return converted
 
 

@@ -43,14 +43,14 @@ class Excerpt:
         return self.first <= ordinal <= self.last
 
 
-def window(ordinal: int, reach: int, most: int) -> tuple[int, int]:
-    """Return the first and the last ordinal of ``reach`` chunks on each side of a chunk, ``most`` chunks in all at most."""
-    size = min(2 * reach + 1, most)
+def window(ordinal: int, reach: int, limit: int) -> tuple[int, int]:
+    """Return the first and the last ordinal of ``reach`` chunks on each side of a chunk, ``limit`` chunks in all at most."""
+    size = min(2 * reach + 1, limit)
     return max(0, ordinal - (size - 1) // 2), ordinal + size // 2
 
 
-def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[Excerpt]:
-    """Return the excerpts around matches, best first. No chunk is in two excerpts, and each excerpt has ``most`` chunks at most.
+def excerpts(matches: Sequence[Match], *, reach: int | None, limit: int) -> list[Excerpt]:
+    """Return the excerpts around matches, best first. No chunk is in two excerpts, and each excerpt has ``limit`` chunks at most.
 
     A match joins an excerpt that its own window touches, if there is room and it is not much weaker than the excerpt's best one.
     Matches in one parent have one excerpt: a match that does not join it is left out.
@@ -64,11 +64,11 @@ def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[
     order: list[Excerpt] = []
     for match in matches:
         siblings = excerpts_by_parent.setdefault((match.document_id, match.parent_id), [])
-        whole = reach is None and match.parent_id is not None
-        side = 0 if whole else NEIGHBOURS if reach is None else reach
-        holder = _find_holder(siblings, match, side, most, whole=whole)
+        whole_parent = reach is None and match.parent_id is not None
+        side = 0 if whole_parent else NEIGHBOURS if reach is None else reach
+        holder = _find_holder(siblings, match, side, limit, whole_parent=whole_parent)
         if holder is None and (match.parent_id is None or not siblings):
-            holder = Excerpt(*_find_free(siblings, match.ordinal, window(match.ordinal, side, most)))
+            holder = Excerpt(*_find_free(siblings, match.ordinal, window(match.ordinal, side, limit)))
             siblings.append(holder)
             order.append(holder)
         if holder is not None and (not holder.matches or _as_good(match, holder)):
@@ -76,12 +76,12 @@ def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[
     return order
 
 
-def _find_holder(siblings: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
+def _find_holder(siblings: Sequence[Excerpt], match: Match, reach: int, limit: int, *, whole_parent: bool) -> Excerpt | None:
     """Return the excerpt that a match is in, or that it joins; None if there is none."""
-    if whole:
+    if whole_parent:
         return siblings[0] if siblings else None
     return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grow_excerpt(
-        siblings, match, reach, most
+        siblings, match, reach, limit
     )
 
 
@@ -89,13 +89,13 @@ def _as_good(match: Match, excerpt: Excerpt) -> bool:
     return match.score >= MATCHED_SHARE * excerpt.best.score
 
 
-def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
+def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, limit: int) -> Excerpt | None:
     """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
-    first, last = _find_free(siblings, match.ordinal, window(match.ordinal, reach, most))
+    free_start, free_end = _find_free(siblings, match.ordinal, window(match.ordinal, reach, limit))
     for excerpt in siblings:
-        start, end = min(first, excerpt.first), max(last, excerpt.last)
-        touches = first <= excerpt.last + 1 and excerpt.first <= last + 1
-        if touches and end - start < most and _as_good(match, excerpt):
+        start, end = min(free_start, excerpt.first), max(free_end, excerpt.last)
+        touches = free_start <= excerpt.last + 1 and excerpt.first <= free_end + 1
+        if touches and end - start < limit and _as_good(match, excerpt):
             excerpt.first, excerpt.last = start, end
             return excerpt
     return None
@@ -103,6 +103,6 @@ def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, most: i
 
 def _find_free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
     """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
-    first = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
-    last = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])
-    return max(span[0], first), min(span[1], last)
+    start = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
+    end = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])
+    return max(span[0], start), min(span[1], end)

@@ -44,8 +44,8 @@ class PassageFeatures:
             StoreUnavailable: the vector store did not answer.
         """
 
-        async def load(missing: list[str]) -> Mapping[str, Vector]:
-            vectors = await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing)
+        async def load(missing_ids: list[str]) -> Mapping[str, Vector]:
+            vectors = await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing_ids)
             for vector in vectors.values():
                 vector.setflags(write=False)  # several searches read it
             return vectors

@@ -96,7 +96,11 @@ class PassagePaths:
         self, query: Query, graph: TenantGraph, evidence: ResultChunks, tracing: _Tracing
     ) -> dict[str, EntityPath]:
         """Return the best visible path over relationships to each of the first chunks that names no entity of the question."""
-        open_ = {id: own for id in evidence.ids[:RELATED] if (own := tracing.ends(id)) and not tracing.named(id)}
+        open_ = {
+            id: chunk_ends
+            for id in evidence.ids[:RELATED]
+            if (chunk_ends := tracing.ends(id)) and not tracing.list_named_entities(id)
+        }
         if not open_ or not tracing.starts:
             return {}
         outward = Outward(query.tenant_id, self._stores.graph, graph, tracing.starts, PathOptions(), _BREADTH)
@@ -104,7 +108,7 @@ class PassagePaths:
         ways: dict[str, list[Trail]] = {}
         while outward.length < RELATIONSHIPS and not all(ways.get(id) for id in open_):
             await outward.extend()
-            ways = {id: outward.best(_TRAILS, to=own) for id, own in open_.items()}
+            ways = {id: outward.best(_TRAILS, to=chunk_ends) for id, chunk_ends in open_.items()}
         facts = await outward.read(self._stores.facts, [trail for way in ways.values() for trail in way], visibility)
         visible = {id: [facts[trail.nodes] for trail in trails if trail.nodes in facts] for id, trails in ways.items()}
         return {id: max(paths, key=lambda path: path.score) for id, paths in visible.items() if paths}
@@ -134,22 +138,22 @@ class _Tracing:
         texts, index = self._graph.entity_texts, self._graph.entity_index
         return frozenset(entity for entity in self.entities(id) if texts.types[texts.type_of[index[entity]]] != _DATE)
 
-    def named(self, id: str) -> list[int]:
+    def list_named_entities(self, id: str) -> list[int]:
         """Return the entities of the question that a chunk mentions, rarest first."""
-        graph, own = self._graph, self.entities(id)
-        numbers = [number for number in self._found.linked if graph.entity_texts.ids[number] in own]
+        graph, chunk_entities = self._graph, self.entities(id)
+        numbers = [number for number in self._found.linked if graph.entity_texts.ids[number] in chunk_entities]
         return sorted(numbers, key=lambda number: (-graph.idf[number], graph.entity(number).id))
 
     def steps(self, id: str, related: EntityPath | None) -> tuple[GraphStep, ...]:
         """Return the path to a chunk; empty if it was found by its text alone."""
-        if numbers := self.named(id):
-            return self._named(id, numbers)
+        if numbers := self.list_named_entities(id):
+            return self._trace_named_entities(id, numbers)
         if related is not None:
             return (*map(step_of, related.steps), self._mention(related.entities[-1], id))
         hop = self._found.hops.get(id)
         return self._hop(id, hop) if hop is not None else ()
 
-    def _named(self, id: str, numbers: Sequence[int]) -> tuple[GraphStep, ...]:
+    def _trace_named_entities(self, id: str, numbers: Sequence[int]) -> tuple[GraphStep, ...]:
         refs = {self._graph.entity(number).id: number for number in numbers}
         for fact in self._found.facts:
             ends = (fact.source, fact.target)
@@ -165,13 +169,13 @@ class _Tracing:
         through = self._found.visible.get(graph.chunk_ids[hop.link.source])
         if through is None:
             return ()
-        numbers = self.named(through.chunk.id)
+        numbers = self.list_named_entities(through.chunk.id)
         if through.chunk.document_id == self._found.visible[id].chunk.document_id:
             # A path from a document to itself says nothing, but another passage of it may mention an entity of the question.
             return (self._mention(graph.entity(numbers[0]), through.chunk.id),) if numbers else ()
         bridge, weight = graph.entity(hop.link.entity), strength(hop.link)
         start = graph.entity(numbers[0]) if numbers else None
-        first = GraphStep(
+        step = GraphStep(
             source=through.document_title if start is None else start.name,
             source_id=None if start is None else start.id,
             relation=MENTIONS if start is None else MENTIONED_WITH,
@@ -181,7 +185,7 @@ class _Tracing:
             chunk_id=through.chunk.id,
             document_id=through.chunk.document_id,
         )
-        return (first, self._mention(bridge, id, weight))
+        return (step, self._mention(bridge, id, weight))
 
     def _mention(self, entity: EntityRef, id: str, weight: float | None = None) -> GraphStep:
         """Return the last step of a path. Without a weight, rare names weigh more."""

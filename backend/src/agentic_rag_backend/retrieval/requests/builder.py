@@ -112,20 +112,20 @@ class QueryBuilder:
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
             cache=bool(request.cache),
         )
-        warnings = (*options_without_effect(strategy, options), *_warn_unranked(query, strategy), *unknown_values(filters))
+        warnings = (*options_without_effect(strategy, options), *_warn_unranked_fields(query, strategy), *unknown_values(filters))
         return BuiltQuery(query, strategy, (*resolved.warnings, *warnings, *self._warn_cut(request.query)))
 
     def _warn_cut(self, question: str) -> tuple[str, ...]:
         """Return a warning if the embedder reads only the beginning of a question."""
-        read = self._embedder.query_characters(question)
-        if read == len(question):
+        limit = self._embedder.query_characters(question)
+        if limit == len(question):
             return ()
         return (
-            f"query has {len(question)} characters; only the first {read} were embedded, and all of it was searched as words",
+            f"query has {len(question)} characters; only the first {limit} were embedded, and all of it was searched as words",
         )
 
 
-def _warn_unranked(query: Query, strategy: str) -> tuple[str, ...]:
+def _warn_unranked_fields(query: Query, strategy: str) -> tuple[str, ...]:
     """Return a warning for each field of the request that concerns passages, if the strategy returns none."""
     if STRATEGIES[strategy].passages:
         return ()

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Rerank
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
-from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field, shown
+from agentic_rag_backend.retrieval.options.model import RequestOptions, format_value, optional_field
 from agentic_rag_backend.retrieval.rerank.registry import (
     MAX_CANDIDATES,
     NONE,
@@ -111,8 +111,8 @@ class RerankRequests:
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
-            raise InvalidRequest(f"rerank must be true, false, a name or an object; got {shown(value)}")
+            raise InvalidRequest(f"rerank must be true, false, a name or an object; got {format_value(value)}")
         name = value.get("name", self._defaults.reranker)
         if not isinstance(name, str):
-            raise InvalidRequest(f"rerank.name must be a text; got {shown(name)}", field="name")
+            raise InvalidRequest(f"rerank.name must be a text; got {format_value(name)}", field="name")
         return {**value, "name": name}

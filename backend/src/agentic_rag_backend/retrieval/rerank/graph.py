@@ -88,7 +88,7 @@ class GraphReranker:
         pool = Pool(graph, numbers, titles, [hit.score / best for hit in candidates], centre)
         by = str(options.get("by", "mass"))
         values = await asyncio.to_thread(SIGNALS[by], pool)
-        blend = refined if by == "mass" else decided
+        blend = refine_score if by == "mass" else weigh_signal
         scores = {hit.id: blend(score, value) for hit, score, value in zip(candidates, pool.scores, values, strict=True)}
         return Reranking(
             scores=scores,
@@ -104,7 +104,7 @@ def centre_of(graph: TenantGraph, question: str, names: Sequence[str]) -> tuple[
     centre: dict[int, float] = {}
     unknown: list[str] = []
     for name in names:
-        number = graph.mentioned(name)
+        number = graph.find_mentioned_number(name)
         weights = {number: 1.0} if number is not None else link_question(graph, name)
         for entity, weight in weights.items():
             centre[entity] = max(weight, centre.get(entity, 0.0))
@@ -113,15 +113,15 @@ def centre_of(graph: TenantGraph, question: str, names: Sequence[str]) -> tuple[
     return centre, tuple(unknown)
 
 
-def decided(own: float, signal: float) -> float:
+def weigh_signal(score: float, signal: float) -> float:
     """Return a weighted sum of a score and a signal, each in [0, 1]."""
-    return OWN_SHARE * own + (1 - OWN_SHARE) * signal
+    return OWN_SHARE * score + (1 - OWN_SHARE) * signal
 
 
-def refined(own: float, signal: float) -> float:
+def refine_score(score: float, signal: float) -> float:
     """Return the geometric mean of a score and a signal, each in [0, 1] and raised by its base, scaled to [0, 1]."""
     highest = (1 + SCORE_BASE) * (1 + SIGNAL_BASE)
-    value: float = ((own + SCORE_BASE) * (signal + SIGNAL_BASE) / highest) ** 0.5
+    value: float = ((score + SCORE_BASE) * (signal + SIGNAL_BASE) / highest) ** 0.5
     return min(1.0, value)
 
 
@@ -185,16 +185,16 @@ def hops_from(graph: TenantGraph, centre: Sequence[int]) -> Mapping[int, int]:
     entities: set[int] = set(centre)
     frontier = np.array(sorted(entities), dtype=np.int64)
     for step in range(MAX_HOPS + 1):
-        chunks = _find_reached(graph.links.gather(frontier)[1], hops.keys())
+        chunks = _find_new_numbers(graph.links.gather(frontier)[1], hops.keys())
         hops |= dict.fromkeys(chunks.tolist(), step)
-        frontier = _find_reached(graph.mentions.gather(chunks)[1], entities)
+        frontier = _find_new_numbers(graph.mentions.gather(chunks)[1], entities)
         entities.update(frontier.tolist())
         if not len(frontier) or len(hops) + len(entities) > MAX_VISITED:
             break
     return hops
 
 
-def _find_reached(numbers: NDArray[np.integer], visited: Container[int]) -> NDArray[np.int64]:
+def _find_new_numbers(numbers: NDArray[np.integer], visited: Container[int]) -> NDArray[np.int64]:
     """Return the distinct numbers that are not known yet."""
     return np.array([number for number in np.unique(numbers).tolist() if number not in visited], dtype=np.int64)
 

@@ -78,11 +78,11 @@ class LateInteraction:
         texts = [passage_of(hit) for hit in candidates]
         keys = [(hit.id, text) for hit, text in zip(candidates, texts, strict=True)]
         cached = [self.cache.get(key) for key in keys]
-        missing = [number for number, vectors in enumerate(cached) if vectors is None]
+        missing_numbers = [number for number, vectors in enumerate(cached) if vectors is None]
         question_vectors, *passage_vectors = await self._encoder.encode_tokens(
-            [query.text, *(texts[number] for number in missing)]
+            [query.text, *(texts[number] for number in missing_numbers)]
         )
-        for number, vectors in zip(missing, passage_vectors, strict=True):
+        for number, vectors in zip(missing_numbers, passage_vectors, strict=True):
             cached[number] = small = vectors.astype(np.float16)
             self.cache.put(keys[number], small)
         best = max((hit.score for hit in candidates), default=0.0) or 1.0
@@ -90,7 +90,7 @@ class LateInteraction:
         scores = {
             hit.id: OWN_SHARE * hit.score / best + (1 - OWN_SHARE) * value for hit, value in zip(candidates, similar, strict=True)
         }
-        return Reranking(scores=scores, details={"encoded": len(missing)})
+        return Reranking(scores=scores, details={"encoded": len(missing_numbers)})
 
 
 def max_sim(question: Vectors, passage: TokenVectors) -> float:

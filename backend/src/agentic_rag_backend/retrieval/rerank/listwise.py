@@ -50,7 +50,7 @@ def windows_of(count: int, max_calls: int) -> list[range]:
     return [range(start, min(start + WINDOW, reach)) for start in sorted(starts, reverse=True)]
 
 
-def judged(parsed: Mapping[str, object], window: Sequence[int]) -> Judged:
+def judge_window(parsed: Mapping[str, object], window: Sequence[int]) -> Judged:
     """Return a reply's order of a window. Passages that it does not list follow in their order, and have no relevance.
 
     Args:
@@ -58,10 +58,10 @@ def judged(parsed: Mapping[str, object], window: Sequence[int]) -> Judged:
     """
     relevance: dict[int, float] = {}
     for item in objects_in(parsed, "ranking"):
-        place = number_in(item, "passage", low=0, high=len(window) + 1)
+        passage_number = number_in(item, "passage", low=0, high=len(window) + 1)
         value = number_in(item, "relevance", low=0, high=MAX_RELEVANCE)
-        if place is not None and value is not None and 1 <= place <= len(window):
-            relevance.setdefault(window[int(place) - 1], value / MAX_RELEVANCE)
+        if passage_number is not None and value is not None and 1 <= passage_number <= len(window):
+            relevance.setdefault(window[int(passage_number) - 1], value / MAX_RELEVANCE)
     return Judged((*relevance, *(number for number in window if number not in relevance)), relevance)
 
 
@@ -71,10 +71,10 @@ def falling(order: Sequence[int], relevance: Mapping[int, float]) -> dict[int, f
     The model's order counts. A relevance that contradicts it is lowered.
     """
     scores: dict[int, float] = {}
-    most = 1.0
+    ceiling = 1.0
     for number in order:
-        most = min(most, relevance.get(number, 0.0))
-        scores[number] = most
+        ceiling = min(ceiling, relevance.get(number, 0.0))
+        scores[number] = ceiling
     return scores
 
 
@@ -123,4 +123,4 @@ class Listwise:
         )
         if reply.parsed is None:
             raise ModelUnavailable(f"the language model did not order the passages: {reply.failure}")
-        return judged(reply.parsed, window)
+        return judge_window(reply.parsed, window)

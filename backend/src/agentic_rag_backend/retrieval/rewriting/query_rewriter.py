@@ -54,32 +54,32 @@ class QueryRewriter:
         self._graphs = graphs
         self._calls = calls
 
-    async def rewrite(self, query: Query, most: int, spending: Spending) -> Rewrites:
-        """Return at most ``most`` wordings. Without a model, after its failure, or without a call left, they are by names."""
+    async def rewrite(self, query: Query, limit: int, spending: Spending) -> Rewrites:
+        """Return at most ``limit`` wordings. Without a model, after its failure, or without a call left, they are by names."""
         if self._calls.possible and spending.left:
-            written = await self._by_model(query.text, most, spending)
-            if not written.failures:
-                return written
-            rewrites = await self._by_names(query, most)
-            return Rewrites(rewrites.texts, rewrites.by, rewrites.missing, (*written.failures, *rewrites.failures))
-        return await self._by_names(query, most)
+            model_rewrites = await self._by_model(query.text, limit, spending)
+            if not model_rewrites.failures:
+                return model_rewrites
+            rewrites = await self._by_names(query, limit)
+            return Rewrites(rewrites.texts, rewrites.by, rewrites.missing, (*model_rewrites.failures, *rewrites.failures))
+        return await self._by_names(query, limit)
 
-    async def _by_model(self, question: str, most: int, spending: Spending) -> Rewrites:
-        values = {"question": fence("question", question), "most": str(most)}
+    async def _by_model(self, question: str, limit: int, spending: Spending) -> Rewrites:
+        values = {"question": fence("question", question), "most": str(limit)}
         spending.begin()
-        reply = await self._calls.ask(built_in("query_rewrites"), values, _SCHEMA, max_tokens=TOKENS_PER_REWRITE * most)
-        spending.ended(reply)
+        reply = await self._calls.ask(built_in("query_rewrites"), values, _SCHEMA, max_tokens=TOKENS_PER_REWRITE * limit)
+        spending.add_call(reply)
         if reply.parsed is None:
             return Rewrites(by="model", failures=(f"rewriting failed: {reply.failure}",))
-        wordings = (line_in(item, "query", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
+        wordings = (line_in(item, "query", limit=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
         folded = question.casefold()
-        texts = tuple(dict.fromkeys(text for text in wordings if text and text.casefold() != folded))[:most]
+        texts = tuple(dict.fromkeys(text for text in wordings if text and text.casefold() != folded))[:limit]
         return Rewrites(texts, "model", None if texts else NO_OTHER_WORDING)
 
-    async def _by_names(self, query: Query, most: int) -> Rewrites:
+    async def _by_names(self, query: Query, limit: int) -> Rewrites:
         graph, failures = await shown_graph(self._graphs, query)
         # In a thread: its cost depends on the names of the tenant.
-        texts = tuple(await asyncio.to_thread(rewrites_by_names, graph, query.text, most)) if graph is not None else ()
+        texts = tuple(await asyncio.to_thread(rewrites_by_names, graph, query.text, limit)) if graph is not None else ()
         return Rewrites(texts, "names", None if texts or failures else NO_NAMES, failures)
 
 
@@ -92,23 +92,23 @@ MAX_READ = 10_000
 _ACRONYM = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{1,7}(?![\w-])")
 
 
-def rewrites_by_names(graph: TenantGraph, question: str, most: int) -> list[str]:
-    """Return at most ``most`` wordings of a question, each with the next other name of every entity that has one.
+def rewrites_by_names(graph: TenantGraph, question: str, limit: int) -> list[str]:
+    """Return at most ``limit`` wordings of a question, each with the next other name of every entity that has one.
 
     A name that several entities share is not replaced. The same graph gives the same wordings, whatever its numbering.
     """
     spans = [span for span in named_spans(graph, question)[:MAX_NAMES] if _exact(question, span)]
     replaced = [(span.start, span.end, _others(graph, span)) for span in spans]
-    taken = [(start, end) for start, end, names in replaced if names]
+    replaced_spans = [(start, end) for start, end, names in replaced if names]
     acronyms = [
         match
         for match in islice(_ACRONYM.finditer(question), MAX_NAMES)
-        if not any(start < match.end() and match.start() < end for start, end in taken)
+        if not any(start < match.end() and match.start() < end for start, end in replaced_spans)
     ]
     full_names = {short: _full_names(graph, short) for short in dict.fromkeys(match[0] for match in acronyms)}
     replaced += [(match.start(), match.end(), full_names[match[0]]) for match in acronyms]
     wordings = (_with_names(question, replaced, turn) for turn in range(max((len(names) for *_, names in replaced), default=0)))
-    return list(dict.fromkeys(wording for wording in islice(wordings, most) if wording != question))
+    return list(dict.fromkeys(wording for wording in islice(wordings, limit) if wording != question))
 
 
 def _exact(question: str, span: NamedSpan) -> bool:
@@ -127,14 +127,14 @@ def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
     words = span.name.split()
     for chosen in (words, [word for word in words if len(word) > 3]):
         short = "".join(word[0] for word in chosen).upper()
-        if len(chosen) > 1 and is_acronym_of(short, words) and _is_known(graph, short):
+        if len(chosen) > 1 and is_acronym_of(short, words) and _has_known_name(graph, short):
             yield short
 
 
 def _full_names(graph: TenantGraph, short: str) -> list[str]:
     """Return the names that an acronym may stand for, those of the most documents first."""
     used: list[tuple[int, str, tuple[int, ...]]] = []
-    for name, entities in islice(graph.names.abbreviated(short), MAX_READ):
+    for name, entities in islice(graph.names.expand_abbreviation(short), MAX_READ):
         documents = max((int(graph.document_frequency[number]) for number in entities), default=0)
         if documents:
             used.append((-documents, name, entities))
@@ -147,7 +147,7 @@ def _display_names(graph: TenantGraph, form: str, entities: Sequence[int]) -> st
     return min(names, default=form)
 
 
-def _is_known(graph: TenantGraph, name: str) -> bool:
+def _has_known_name(graph: TenantGraph, name: str) -> bool:
     numbers = graph.names.get(normalise_name(name), ())
     return any(graph.document_frequency[number] > 0 for number in numbers)
 

@@ -25,16 +25,16 @@ class QuestionCoverage(Generic[K]):
         """Return the weight of ``terms``, in [0, 1]."""
         return sum(self.weights[term] for term in terms)
 
-    def added(self, source: K, target: K) -> float:
+    def weigh_added_terms(self, source: K, target: K) -> float:
         """Return the weight of the question's terms that ``target`` has and ``source`` lacks."""
         return self.of(self.held.get(target, frozenset()) - self.held.get(source, frozenset()))
 
-    def numbered(self, numbers: Mapping[K, int]) -> QuestionCoverage[int]:
+    def number_passages(self, numbers: Mapping[K, int]) -> QuestionCoverage[int]:
         """Return the same coverage keyed by the passages' numbers. Passages without a number are left out."""
         return QuestionCoverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
 
 
-def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> dict[K, frozenset[int]]:
+def list_terms(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> dict[K, frozenset[int]]:
     """Return the question's terms that each passage contains. All passages are compared at once."""
     if not passages:
         return {}
@@ -42,10 +42,10 @@ def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> d
     all_terms = np.concatenate(list(passages.values()))
     positions = np.flatnonzero(np.isin(all_terms, np.array(list(question), dtype=np.int64)))
     owners = np.searchsorted(np.cumsum(lengths), positions, side="right")
-    held: list[list[int]] = [[] for _ in passages]
+    terms_of_passages: list[list[int]] = [[] for _ in passages]
     for owner, term in zip(owners.tolist(), all_terms[positions].tolist(), strict=True):
-        held[owner].append(term)
-    return {key: frozenset(terms) for key, terms in zip(passages, held, strict=True)}
+        terms_of_passages[owner].append(term)
+    return {key: frozenset(terms) for key, terms in zip(passages, terms_of_passages, strict=True)}
 
 
 def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> QuestionCoverage[K]:

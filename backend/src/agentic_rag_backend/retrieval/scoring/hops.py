@@ -78,9 +78,9 @@ class HopLinks:
         )
         return cls(source, target, np.array([link.weight for link in links], dtype=np.float64), entity)
 
-    def where(self, wanted: NDArray[np.bool_] | NDArray[np.intp]) -> HopLinks:
+    def where(self, selection: NDArray[np.bool_] | NDArray[np.intp]) -> HopLinks:
         """Return the links of a mask, in order, or of places."""
-        return HopLinks(self.source[wanted], self.target[wanted], self.weight[wanted], self.entity[wanted])
+        return HopLinks(self.source[selection], self.target[selection], self.weight[selection], self.entity[selection])
 
     def __len__(self) -> int:
         return len(self.source)
@@ -152,7 +152,7 @@ def prune(links: HopLinks, direct: Mapping[int, float], similarity: Mapping[int,
         direct: scores of the beam's passages, at most 1.0.
         similarity: calibrated cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
     """
-    targets, first, group = np.unique(links.target, return_index=True, return_inverse=True)
+    targets, first_index, group = np.unique(links.target, return_index=True, return_inverse=True)
     if len(targets) > CANDIDATES:
         closeness = np.array([similarity.get(number, floor) for number in targets.tolist()])
         sources, source_place = np.unique(links.source, return_inverse=True)
@@ -161,7 +161,7 @@ def prune(links: HopLinks, direct: Mapping[int, float], similarity: Mapping[int,
         best = np.full(len(targets), 0.0)
         np.maximum.at(best, group, promise)
         mask = np.zeros(len(targets), dtype=np.bool_)
-        mask[np.lexsort((first, -best))[:CANDIDATES]] = True
+        mask[np.lexsort((first_index, -best))[:CANDIDATES]] = True
         links = links.where(mask[group])
     return list(links)
 
@@ -183,10 +183,12 @@ def score_hops(
     """
     hops: dict[int, Hop] = {}
     for link in links:
-        relevance = max(similarity.get(link.target, 0.0), 0.0) + COVERAGE_WEIGHT * coverage.added(link.source, link.target)
+        relevance = max(similarity.get(link.target, 0.0), 0.0) + COVERAGE_WEIGHT * coverage.weigh_added_terms(
+            link.source, link.target
+        )
         score = direct[link.source] * strength(link) * relevance
-        held = hops.get(link.target)
-        if held is None or score > held.score:
+        best_hop = hops.get(link.target)
+        if best_hop is None or score > best_hop.score:
             hops[link.target] = Hop(link, score)
     best = max((hop.score for hop in hops.values()), default=0.0)
     if best <= 0:

@@ -30,7 +30,7 @@ def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
     return {item.id: (item.score - low) / (high - low) for item in leg}
 
 
-def distribution_based(leg: Sequence[ScoredId]) -> dict[str, float]:
+def scale_by_distribution(leg: Sequence[ScoredId]) -> dict[str, float]:
     """Return the scores scaled so that mean − 3σ becomes 0 and mean + 3σ becomes 1, cut to [0, 1]; equal scores become 0.5.
 
     σ is the sample standard deviation. Unlike `min_max`, an outlier does not move the scores of all others towards 0.
@@ -55,12 +55,12 @@ def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[st
 
 
 def weighted_dbsf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weighted sum of the legs' `distribution_based` scores for every id, in [0, 1].
+    """Return the weighted sum of the legs' `scale_by_distribution` scores for every id, in [0, 1].
 
     Distribution-based score fusion (Mazzeschi 2023) as Qdrant defines it, with weights, which are normalised as in
     `weighted_min_max`.
     """
-    return _weighted_sum(legs, weights, distribution_based)
+    return _weighted_sum(legs, weights, scale_by_distribution)
 
 
 def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float], *, k: int = RRF_K) -> dict[str, float]:
@@ -102,7 +102,7 @@ def _count_positive(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str
     return {name: leg for name, leg in legs.items() if leg and weights[name] > 0}
 
 
-def ranked(scores: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[ScoredId]:
+def rank_scores(scores: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[ScoredId]:
     """Return the ids by descending score, equal scores by id."""
     pairs = scores.items() if isinstance(scores, Mapping) else scores
     # Plain tuples: sorting them with a key function takes twice as long.

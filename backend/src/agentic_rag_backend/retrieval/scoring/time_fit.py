@@ -41,11 +41,11 @@ def window_of(relation: Relation, period: Period, now: datetime) -> TimeWindow:
     """
     begin, end = period
     if relation in ("before", "until"):
-        last = begin if relation == "before" else end
-        return TimeWindow(_earlier(last), last, last - timedelta(microseconds=1))
+        limit = begin if relation == "before" else end
+        return TimeWindow(_earlier(limit), limit, limit - timedelta(microseconds=1))
     if relation in ("after", "since"):
-        first = end if relation == "after" else begin
-        return TimeWindow(first, max(first, now), None)
+        start = end if relation == "after" else begin
+        return TimeWindow(start, max(start, now), None)
     if begin == end:
         return TimeWindow(begin, end, begin)
     return TimeWindow(begin, end, min(end - timedelta(microseconds=1), now) if begin <= now else end - timedelta(microseconds=1))

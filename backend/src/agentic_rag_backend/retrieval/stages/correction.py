@@ -35,7 +35,7 @@ class SearchAttempt:
     found: Retrieval
     graded: Graded
 
-    def relevant(self, threshold: float) -> int:
+    def count_relevant_results(self, threshold: float) -> int:
         """Return the number of graded results that are relevant."""
         return sum(grade >= threshold for grade in self.graded.grades)
 
@@ -47,7 +47,7 @@ class SearchAttempt:
 
 def best_attempt(attempts: Sequence[SearchAttempt], threshold: float) -> SearchAttempt:
     """Return the attempt with the most relevant results, then the best grade. Of equal attempts, the first."""
-    return max(attempts, key=lambda attempt: (attempt.relevant(threshold), attempt.best_grade))
+    return max(attempts, key=lambda attempt: (attempt.count_relevant_results(threshold), attempt.best_grade))
 
 
 class Corrector:
@@ -113,7 +113,7 @@ class CorrectedRetriever:
 
 
 def _is_enough(attempt: SearchAttempt, correction: Correction) -> bool:
-    return attempt.relevant(correction.threshold) >= correction.min_relevant
+    return attempt.count_relevant_results(correction.threshold) >= correction.min_relevant
 
 
 def _add_trace(
@@ -124,11 +124,11 @@ def _add_trace(
     rewrites: Rewrites,
     failures: Sequence[str],
 ) -> Retrieval:
-    own, sufficient = retrieval.trace, _is_enough(best, correction)
+    own_trace, sufficient = retrieval.trace, _is_enough(best, correction)
     attempts = [
         {
             "query": attempt.text,
-            "relevant": attempt.relevant(correction.threshold),
+            "relevant": attempt.count_relevant_results(correction.threshold),
             "best_grade": round(attempt.best_grade, 4),
             "graded_by": attempt.graded.by,
         }
@@ -142,15 +142,16 @@ def _add_trace(
         "chosen": [attempt is best for attempt in tried].index(True),
         "rewritten_by": rewrites.by if len(tried) > 1 else None,
     }
-    warning = f"insufficient: {best.relevant(correction.threshold)} results have a grade of at least {correction.threshold:g}"
+    relevant_count = best.count_relevant_results(correction.threshold)
+    warning = f"insufficient: {relevant_count} results have a grade of at least {correction.threshold:g}"
     graded = (attempt.graded.failure for attempt in tried)
     trace = replace(
-        own,
-        methods_used=tuple(dict.fromkeys(("corrective", *own.methods_used))),
-        fallbacks=tuple(dict.fromkeys((*own.fallbacks, *([rewrites.missing] if rewrites.missing else [])))),
-        failures=tuple(dict.fromkeys((*own.failures, *rewrites.failures, *filter(None, graded), *failures))),
-        warnings=(*own.warnings, *([] if sufficient else [f"{warning}; {correction.min_relevant} are required"])),
-        details={**own.details, "corrective": about},
+        own_trace,
+        methods_used=tuple(dict.fromkeys(("corrective", *own_trace.methods_used))),
+        fallbacks=tuple(dict.fromkeys((*own_trace.fallbacks, *([rewrites.missing] if rewrites.missing else [])))),
+        failures=tuple(dict.fromkeys((*own_trace.failures, *rewrites.failures, *filter(None, graded), *failures))),
+        warnings=(*own_trace.warnings, *([] if sufficient else [f"{warning}; {correction.min_relevant} are required"])),
+        details={**own_trace.details, "corrective": about},
         sufficient=sufficient,
     )
     return replace(retrieval, trace=trace)

@@ -44,7 +44,7 @@ class DescribedName:
             return True
         return bool(self.belongs and find_belongings(self.forms, text)) and self.belongs.isdisjoint(content_forms(text))
 
-    def is_meant(self, text: str) -> bool:
+    def matches_bearer(self, text: str) -> bool:
         """Return whether a text has the name and a word that describes the bearer."""
         return self._fits(text) and bool(find_mentions(self.forms, words(text), text))
 
@@ -63,15 +63,19 @@ class DescribedName:
 
 def described_names(question: str) -> tuple[DescribedName, ...]:
     """Return the names that a question describes by more than Mr or Ms, or by what they belong to."""
-    names, read = names_and_numbers(question), words(question)
-    found = (
-        DescribedName(forms, describe(forms, question, read).of_sort(_PERSON), find_belongings(forms, question, read) & names)
+    names, question_words = names_and_numbers(question), words(question)
+    candidates = (
+        DescribedName(
+            forms,
+            describe(forms, question, question_words).of_sort(_PERSON),
+            find_belongings(forms, question, question_words) & names,
+        )
         for forms in islice((forms for forms in dict.fromkeys(names_of(question)) if len(forms) > 1), _MAX_NAMES)
     )
-    return tuple(name for name in found if name.description.tells_kind or name.belongs)
+    return tuple(name for name in candidates if name.description.tells_kind or name.belongs)
 
 
-def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
+def keep_described_bearers(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
     """Return the results without passages and facts about other bearers of the names.
 
     If there are any, and one about the described bearer, passages that have the name without a word of its description are left
@@ -79,7 +83,7 @@ def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Ret
     """
     for name in names:
         sample = [_text(hit) for hit in retrieval.hits[:SAMPLE]]
-        if any(map(name.is_other, sample)) and any(map(name.is_meant, sample)):
+        if any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample)):
             hits = tuple(hit for hit in retrieval.hits if not (name.is_other(_text(hit)) or name.is_open(_text(hit))))
             facts = tuple(fact for fact in retrieval.facts if not (name.is_other(fact.fact) or name.is_open(fact.fact)))
             retrieval = replace(retrieval, hits=hits, facts=facts)
@@ -90,12 +94,12 @@ def _text(hit: Hit) -> str:
     return f"{hit.visible.document_title}\n{hit.visible.chunk.text}"
 
 
-def meant(
+def select_meant_bearers(
     question: str,
     name: Sequence[str],
     bearers: Mapping[int, Description],
-    near: Set[int],
-    read: Sequence[Word] | None = None,
+    near_numbers: Set[int],
+    question_words: Sequence[Word] | None = None,
 ) -> list[int]:
     """Return the bearers that a question may mean: all of them, if it does not say.
 
@@ -106,11 +110,11 @@ def meant(
     Args:
         name: the forms of the name's words.
         bearers: descriptions by number.
-        near: the bearers that share a passage with another entity of the question.
-        read: the words of ``question``, if they were read before.
+        near_numbers: the bearers that share a passage with another entity of the question.
+        question_words: the words of ``question``, if they were read before.
     """
-    read = words(question) if read is None else read
-    description = describe(name, question, read)
+    question_words = words(question) if question_words is None else question_words
+    description = describe(name, question, question_words)
     fitting = [
         number
         for number, bearer in bearers.items()
@@ -119,9 +123,9 @@ def meant(
     matches = [number for number in fitting if _shares(description, bearers[number])]
     if matches:
         return matches
-    forms = [word.form for word in read if word.form not in name]
+    forms = [word.form for word in question_words if word.form not in name]
     described = [number for number in fitting if _has_word(bearers[number], forms)]
-    for chosen in (described, [number for number in fitting if number in near]):
+    for chosen in (described, [number for number in fitting if number in near_numbers]):
         if len(chosen) == 1:
             return chosen
     return fitting

@@ -21,13 +21,19 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.language.descriptions import find_belongings
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.stages.described_names import SAMPLE, DescribedName, about_described, described_names, meant
+from agentic_rag_backend.retrieval.stages.described_names import (
+    SAMPLE,
+    DescribedName,
+    described_names,
+    keep_described_bearers,
+    select_meant_bearers,
+)
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -73,16 +79,16 @@ class AskedName:
     @property
     def others_documents(self) -> frozenset[str]:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
-        own = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
-        return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own
+        own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
+        return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own_documents
 
     @property
     def undecided_documents(self) -> frozenset[str]:
         """The documents that may be about any bearer, if the question means some of the bearers."""
         if not self.decided:
             return frozenset()
-        own = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
-        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own
+        own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
+        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own_documents
 
     def fits(self, text: str) -> bool:
         """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
@@ -128,9 +134,9 @@ class NamesakeRetriever:
             return await self._ranked.retrieve(query)
         # The graph decides about the names that it knows to be shared.
         described = () if names else described_names(query.text)
-        query = narrowed(query, names)
+        query = narrow_query(query, names)
         retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
-        retrieval = about_described(fitting(retrieval, names), described)
+        retrieval = keep_described_bearers(fitting(retrieval, names), described)
         retrieval = await self._add_bearers(query, names, retrieval)
         retrieval = await self._describe_entities(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
         times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
@@ -143,10 +149,10 @@ class NamesakeRetriever:
         linked = link_question(graph, query.text)
         called = dict.fromkeys(normalise_name(graph.entity(number).name) for number in linked)
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
-        read = await self._bearers.read(
+        bearers_by_name = await self._bearers.read(
             query.tenant_id, graph, {name: shared[name] for name in sorted(list(shared)[:_MAX_NAMES])}
         )
-        several = {name: bearers for name, bearers in read.items() if sum(bearer.known for bearer in bearers) > 1}
+        several = {name: bearers for name, bearers in bearers_by_name.items() if sum(bearer.known for bearer in bearers) > 1}
         # In a thread: the cost depends on the question and on the chunks of its names.
         return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
 
@@ -163,7 +169,7 @@ class NamesakeRetriever:
         extra = [
             hit for bearer, retrieval in zip(absent, retrievals, strict=True) for hit in _naming_first(retrieval.hits, bearer)[:1]
         ]
-        return replace(retrieval, hits=inserted(retrieval.hits, extra, {hit.id for hit in present.values()}))
+        return replace(retrieval, hits=insert_hits(retrieval.hits, extra, {hit.id for hit in present.values()}))
 
     async def _describe_entities(
         self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval
@@ -177,12 +183,12 @@ class NamesakeRetriever:
         )
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
         try:
-            read = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
+            bearers_by_name = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
         except StoreUnavailable as error:
             forbid_reuse()
             _log.warning("descriptions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
-            read = {}
-        bearers_by_id |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}
+            bearers_by_name = {}
+        bearers_by_id |= {bearer.entity.id: bearer for bearers in bearers_by_name.values() for bearer in bearers}
         return (
             _with_descriptions(retrieval, {id: bearer.description.written for id, bearer in bearers_by_id.items()})
             if bearers_by_id
@@ -190,7 +196,7 @@ class NamesakeRetriever:
         )
 
 
-def narrowed(query: Query, names: Iterable[AskedName]) -> Query:
+def narrow_query(query: Query, names: Iterable[AskedName]) -> Query:
     """Return the query without the documents about bearers that it does not mean."""
     excluded = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
@@ -227,7 +233,7 @@ def _choose_limit(query: Query, names: Sequence[AskedName], described: Sequence[
     return max(query.limit, FIRST) if any(not name.decided for name in names) else query.limit
 
 
-def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = frozenset()) -> tuple[Hit, ...]:
+def insert_hits(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = frozenset()) -> tuple[Hit, ...]:
     """Return hits with ``extra`` ones among the first `FIRST`, none of them twice.
 
     The last of the first hits make room, except the ``needed`` ones. Scores stay in order: a hit that comes before others has at
@@ -242,30 +248,34 @@ def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = froze
         head.remove(hit)
     chosen = {hit.id for hit in head}
     followers = [hit for hit in hits_left if hit.id not in chosen]
-    least, most = (followers[0].score if followers else 0.0), (hits[0].score if hits else 1.0)
-    first = [replace(hit, score=min(most, max(least, hit.score))) for hit in (*head, *extra)]
-    return (*sorted(first, key=lambda hit: -hit.score), *followers)
+    least, highest = (followers[0].score if followers else 0.0), (hits[0].score if hits else 1.0)
+    leading_hits = [replace(hit, score=min(highest, max(least, hit.score))) for hit in (*head, *extra)]
+    return (*sorted(leading_hits, key=lambda hit: -hit.score), *followers)
 
 
 def _asked_names(
     query: Query, graph: TenantGraph, bearers: Mapping[str, tuple[NameBearer, ...]], linked: Mapping[int, float]
 ) -> tuple[AskedName, ...]:
     """Return the shared names of a question with the bearers that it may mean."""
-    read, chunks = words(query.text), SharedChunks(graph, linked)
+    question_words, chunks = words(query.text), SharedChunks(graph, linked)
     names = names_and_numbers(query.text)
-    asked = []
+    asked_names = []
     for name, bearers_of_name in bearers.items():
         forms = tuple(word.form for word in words(name))
-        hints = (names | find_belongings(forms, query.text, read)) - frozenset(forms)
+        hints = (names | find_belongings(forms, query.text, question_words)) - frozenset(forms)
         numbers = [bearer.number for bearer in bearers_of_name]
         neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
         neighbours |= _alone_with(hints, bearers_of_name)
-        asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, neighbours), hints))
-    return tuple(asked)
+        asked_names.append(
+            AskedName(
+                name, bearers_of_name, _select_meant_bearers(query, forms, question_words, bearers_of_name, neighbours), hints
+            )
+        )
+    return tuple(asked_names)
 
 
-def _meant(
-    query: Query, forms: Sequence[str], read: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
+def _select_meant_bearers(
+    query: Query, forms: Sequence[str], question_words: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
 ) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
     descriptions = {bearer.number: bearer.description for bearer in bearers if bearer.known}
@@ -273,7 +283,7 @@ def _meant(
     if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
     unknown = {bearer.number for bearer in bearers} - descriptions.keys()
-    return frozenset({*meant(query.text, forms, descriptions, neighbours, read), *unknown})
+    return frozenset({*select_meant_bearers(query.text, forms, descriptions, neighbours, question_words), *unknown})
 
 
 def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
@@ -285,8 +295,8 @@ def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int
     }
     return {
         number
-        for number, own in forms_by_number.items()
-        if own.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
+        for number, own_forms in forms_by_number.items()
+        if own_forms.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
     }
 
 

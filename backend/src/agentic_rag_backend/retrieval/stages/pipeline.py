@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.bearers import BearerReader
+from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.stages.correction import CorrectedRetriever, Corrector

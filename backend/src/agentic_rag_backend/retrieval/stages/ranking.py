@@ -32,7 +32,7 @@ class RankedRetriever:
         limit = query.limit if query.rerank is None else min(query.limit, query.rerank.top_n or query.limit)
         retrieval = await self._candidates.retrieve(query)
         hits = cut(retrieval.hits, limit=limit, min_score=query.min_score)
-        if _has_merged(retrieval.hits, hits, query, limit) and retrieval.usage.calls == 0:
+        if _has_merged_parents(retrieval.hits, hits, query, limit) and retrieval.usage.calls == 0:
             # More candidates give other parents. They are not looked for if a model would be paid again.
             retrieval = await self._candidates.retrieve(query.with_candidates(query.limit * CHUNKS_PER_PARENT))
             hits = cut(retrieval.hits, limit=limit, min_score=query.min_score)
@@ -47,26 +47,26 @@ class RankedRetriever:
         return replace(retrieval, hits=hits, themes=retrieval.themes[: query.high_limit], trace=trace)
 
 
-def _has_merged(candidates: Sequence[Hit], hits: Sequence[Hit], query: Query, limit: int) -> bool:
+def _has_merged_parents(candidates: Sequence[Hit], hits: Sequence[Hit], query: Query, limit: int) -> bool:
     """Return whether there are too few ``hits`` because several candidates are of one parent."""
     return len(hits) < min(sum(hit.score >= query.min_score for hit in candidates), limit)
 
 
 def cut(candidates: Sequence[Hit], *, limit: int, min_score: float = 0.0) -> tuple[Hit, ...]:
     """Return the first ``limit`` candidates with a score of at least ``min_score``, in their order, one of each parent."""
-    return merged([hit for hit in candidates if hit.score >= min_score])[:limit]
+    return merge_parents([hit for hit in candidates if hit.score >= min_score])[:limit]
 
 
-def merged(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+def merge_parents(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits, of several chunks of one parent only the first."""
-    read: set[str] = set()
+    parents: set[str] = set()
     unique = []
     for hit in hits:
         parent = hit.visible.chunk.parent_id
-        if parent is None or parent not in read:
+        if parent is None or parent not in parents:
             unique.append(hit)
         if parent is not None:
-            read.add(parent)
+            parents.add(parent)
     return tuple(unique)
 
 

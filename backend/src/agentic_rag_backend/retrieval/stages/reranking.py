@@ -62,7 +62,7 @@ async def rerank(reranker: Reranker, request: Rerank, query: Query, retrieval: R
         _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=request.name, reason=failure)
         failures = (*retrieval.trace.failures, f"{failure}; the results have the order of the strategy")
         return replace(retrieval, usage=usage, trace=replace(retrieval.trace, failures=failures, processing_time_ms=times))
-    hits = tuple(hit for hit in reranked(retrieval.hits, reranking.scores) if hit.score >= request.min_score)
+    hits = tuple(hit for hit in reorder_hits(retrieval.hits, reranking.scores) if hit.score >= request.min_score)
     return replace(retrieval, hits=hits, usage=usage, trace=_make_trace(retrieval, request, reranking, len(head), times))
 
 
@@ -71,7 +71,7 @@ def _describe_delay(request: Rerank) -> str:
     return f"reranking by {request.name} took more than {request.timeout_s:g} s ({limit})"
 
 
-def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
+def reorder_hits(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
     """Return the candidates with new scores, best first. Equal scores keep the order of ``scores``.
 
     Candidates without a new score stay behind, in their order. They keep their own scores, lowered to the least new score.
@@ -88,8 +88,10 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
     return (*ranked, *unranked)
 
 
-def _make_trace(retrieval: Retrieval, request: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
-    details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": read, **reranking.details}}
+def _make_trace(
+    retrieval: Retrieval, request: Rerank, reranking: Reranking, candidate_count: int, times: Mapping[str, float]
+) -> Trace:
+    details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": candidate_count, **reranking.details}}
     return replace(
         retrieval.trace,
         methods_used=(*retrieval.trace.methods_used, request.name),

@@ -68,9 +68,9 @@ class CachedRetriever:
         if entry is not None and (entry.valid_until is None or query.moment < entry.valid_until):
             count_cache_use(RESULTS_CACHE, "hit")
             return _reuse_results(entry, query, "hit", started)
-        found, joined = await self._cache.flights.run((query.tenant_id, key), lambda: self._search(query, key, state))
+        result, joined = await self._cache.flights.run((query.tenant_id, key), lambda: self._search(query, key, state))
         count_cache_use(RESULTS_CACHE, "shared" if joined else "miss")
-        return _reuse_results(found, query, "shared", started) if joined else found.retrieval
+        return _reuse_results(result, query, "shared", started) if joined else result.retrieval
 
     async def _search(self, query: Query, key: bytes, state: State) -> _Found:
         permission = reuse.begin()
@@ -78,11 +78,11 @@ class CachedRetriever:
         for fact in retrieval.facts:
             if fact.invalid_at is not None and fact.invalid_at > query.moment:
                 query.seen.ends_at(fact.invalid_at)
-        found = _Found(retrieval, query.seen.versions, query.seen.valid_until)
+        result = _Found(retrieval, query.seen.versions, query.seen.valid_until)
         if permission.allows(retrieval):
-            pickled = pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
+            pickled = pickle.dumps(result, protocol=pickle.HIGHEST_PROTOCOL)
             self._cache.entries.put(query.tenant_id, key, pickled, len(pickled), state=state)
-        return found
+        return result
 
 
 def key_of(strategy: str, query: Query) -> bytes:
@@ -99,12 +99,12 @@ def _state_of(query: Query) -> State:
     return (query.tenant.created_at, query.tenant.state_version)
 
 
-def _reuse_results(found: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:
+def _reuse_results(result: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:
     """Return results of an earlier query. Reads that follow, such as those of an answer, agree with them on versions."""
-    for document_id, version in found.seen.items():
+    for document_id, version in result.seen.items():
         query.seen.agree_on_version(document_id, version)
-    if found.valid_until is not None:
-        query.seen.ends_at(found.valid_until)
+    if result.valid_until is not None:
+        query.seen.ends_at(result.valid_until)
     times = {"retrieval": (time.perf_counter() - started) * 1000}
-    trace = replace(found.retrieval.trace, cache=origin, processing_time_ms=times)
-    return replace(found.retrieval, usage=Usage(), trace=trace)
+    trace = replace(result.retrieval.trace, cache=origin, processing_time_ms=times)
+    return replace(result.retrieval, usage=Usage(), trace=trace)

@@ -78,10 +78,10 @@ class WithSummaries:
         """
         outcome = await search_all(query, {name: retriever.retrieve(query) for name, retriever in self._retrievers.items()})
         low, high = outcome.found.get("passages"), outcome.found.get("themes")
-        found = low or replace(outcome.found["themes"], hits=())
-        trace = found.trace
+        retrieval = low or replace(outcome.found["themes"], hits=())
+        trace = retrieval.trace
         if low is not None and high is not None:
-            found = replace(low, themes=high.themes, usage=low.usage + high.usage)
+            retrieval = replace(low, themes=high.themes, usage=low.usage + high.usage)
             trace = replace(
                 trace,
                 methods_used=tuple(dict.fromkeys((*trace.methods_used, high.trace.strategy))),
@@ -89,7 +89,7 @@ class WithSummaries:
                 hidden=tuple(dict.fromkeys((*trace.hidden, *high.trace.hidden))),
             )
         lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
-        return replace(found, trace=replace(trace, failures=(*trace.failures, *lost), hidden=(*trace.hidden, *lost)))
+        return replace(retrieval, trace=replace(trace, failures=(*trace.failures, *lost), hidden=(*trace.hidden, *lost)))
 
 
 class Auto:
@@ -123,10 +123,10 @@ class Auto:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
-        choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited(query))
-        asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
+        choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited_strategy(query))
+        routed_query = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        retrieval = await self._strategies[choice.strategy].retrieve(asked)
+        retrieval = await self._strategies[choice.strategy].retrieve(routed_query)
         self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
         name = retrieval.trace.strategy
         about: dict[str, Any] = {"strategy": name, "because": choice.because}
@@ -145,7 +145,7 @@ class Auto:
             return None
         return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
-    async def _choose_suited(self, query: Query) -> Choice:
+    async def _choose_suited_strategy(self, query: Query) -> Choice:
         """Return the choice without regard to time.
 
         A question for a fact may have several hops. `agentic` searches a second round only if no passage covers the question.
@@ -187,7 +187,7 @@ class Auto:
         return Choice(cheaper[-1], f"every strategy is expected to take longer than max_latency_ms ({allowed})", expected)
 
     def _expect_duration(self, query: Query, strategy: str) -> float | None:
-        return self._latencies.expected(query.tenant_id, strategy)
+        return self._latencies.estimate_latency(query.tenant_id, strategy)
 
 
 KEPT = 32
@@ -220,7 +220,7 @@ class Latencies:
         if len(self._recent) > _MAX_PAIRS:
             self._recent.popitem(last=False)
 
-    def expected(self, tenant: TenantId, strategy: str) -> float | None:
+    def estimate_latency(self, tenant: TenantId, strategy: str) -> float | None:
         """Return the milliseconds within which nine of ten recent searches ended; None: too few are known."""
         since = self._clock() - RECENT_S
         recent = sorted(milliseconds for at, milliseconds in self._recent.get((tenant, strategy), ()) if at >= since)

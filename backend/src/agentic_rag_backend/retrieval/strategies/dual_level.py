@@ -70,7 +70,7 @@ class DualLevel:
         # The floor chooses between two levels. It does not apply if only one is left.
         floor = 0.0 if isinstance(outcome[0], BaseException) else self._options.high_min_score
         high, high_problem = self._level(outcome[1], "high", floor)
-        failed = [each for each in outcome if isinstance(each, BaseException)]
+        failed = [result for result in outcome if isinstance(result, BaseException)]
         if failed and low is None and high is None:
             # The failed level might have found results, so an empty answer would be wrong.
             raise _no_level_answers(failed)
@@ -87,12 +87,12 @@ class DualLevel:
             relevance=max(low.relevance if low else 0.0, high.relevance if high else 0.0),
             trace=_trace(
                 [level for level in (low, high) if level is not None],
-                [each.trace for each in outcome if isinstance(each, Retrieval)],
+                [result.trace for result in outcome if isinstance(result, Retrieval)],
                 problems,
                 tuple(
                     problem
-                    for problem, each in zip((low_problem, high_problem), outcome, strict=True)
-                    if problem and isinstance(each, BaseException)
+                    for problem, result in zip((low_problem, high_problem), outcome, strict=True)
+                    if problem and isinstance(result, BaseException)
                 ),
             ),
         )

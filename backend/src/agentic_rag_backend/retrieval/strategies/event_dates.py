@@ -73,25 +73,27 @@ class EventDates:
         if not refs:
             return None
         edges = await self._stores.graph.edges_at(query.tenant_id, [ref.id for ref in refs], limit=EDGES)
-        named = frozenset[str]().union(*(frozenset(name_words(ref.name)) for ref in refs))
-        words = {form for form in content_forms(event) if form not in named}
-        wanted = {edge.id: edge for held in edges.values() for edge in held if _dates(edge.relation, words)}
+        name_forms = frozenset[str]().union(*(frozenset(name_words(ref.name)) for ref in refs))
+        words = {form for form in content_forms(event) if form not in name_forms}
+        dating_edges = {
+            edge.id: edge for edges_of_entity in edges.values() for edge in edges_of_entity if _dates(edge.relation, words)
+        }
         facts = await self._stores.facts.read(
-            query.tenant_id, graph, list(wanted.values()), moment=None, passes=partial(passes, query)
+            query.tenant_id, graph, list(dating_edges.values()), moment=None, passes=partial(passes, query)
         )
-        found = [(fact, period) for fact in facts.values() if (period := _period(fact)) is not None]
-        if not found:
+        dated_facts = [(fact, period) for fact in facts.values() if (period := _period(fact)) is not None]
+        if not dated_facts:
             return None
-        fact, period = max(found, key=lambda pair: (pair[0].weight, pair[0].id))
+        fact, period = max(dated_facts, key=lambda pair: (pair[0].weight, pair[0].id))
         return EventDate(period, "fact", fact.fact, fact.passages[0].support.chunk_id)
 
     async def _of_passages(self, query: Query, event: str) -> EventDate | None:
-        asked = Query(
+        event_query = Query(
             tenant=query.tenant, text=event, filters=query.filters, as_of=query.as_of, asked_at=query.asked_at, seen=query.seen
         )
-        candidates = await chunk_candidates(self._stores, asked, weighted_min_max, self._hybrid.weights.by_leg())
+        candidates = await chunk_candidates(self._stores, event_query, weighted_min_max, self._hybrid.weights.by_leg())
         words = content_forms(event)
-        for item in [each for each in candidates.order if each.id in candidates.visible][:PASSAGES]:
+        for item in [candidate for candidate in candidates.order if candidate.id in candidates.visible][:PASSAGES]:
             text = candidates.visible[item.id].chunk.text
             for span in split_sentences(text):
                 sentence = text[span.start : span.end]
@@ -104,10 +106,10 @@ class EventDates:
 def _dates(relation: str, words: Iterable[str]) -> bool:
     """Return whether a relation dates an event of these words; without words, whether it dates any event."""
     parts = relation.split("_")
-    wanted = list(words)
-    if not wanted:
+    required_words = list(words)
+    if not required_words:
         return parts[0] in _OCCURRENCES
-    return any(is_related_form(part, wanted) for part in parts if len(part) > 3)
+    return any(is_related_form(part, required_words) for part in parts if len(part) > 3)
 
 
 def _period(fact: VisibleFact) -> Period | None:
@@ -119,5 +121,5 @@ def _period(fact: VisibleFact) -> Period | None:
 
 
 def _names(sentence: str, words: Iterable[str]) -> bool:
-    held: Sequence[str] = sorted(content_forms(sentence))
-    return all(is_related_form(word, held) for word in words)
+    forms: Sequence[str] = sorted(content_forms(sentence))
+    return all(is_related_form(word, forms) for word in words)

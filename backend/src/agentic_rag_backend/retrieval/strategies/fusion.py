@@ -38,16 +38,16 @@ def method_weights(options: Mapping[str, Any]) -> dict[str, float]:
     Raises:
         InvalidRequest: fewer than 2 methods, a method named twice, weights of other methods, or weights that are all 0.
     """
-    named, given = options.get("methods"), options.get("weights")
-    if named is None and given is None:
+    methods_option, weights_option = options.get("methods"), options.get("weights")
+    if methods_option is None and weights_option is None:
         return dict(PRESETS[str(options.get("preset", DEFAULT_PRESET))])
-    methods = list(named if named is not None else given or ())
+    methods = list(methods_option if methods_option is not None else weights_option or ())
     if len(set(methods)) != len(methods) or not MIN_METHODS <= len(methods) <= MAX_METHODS:
-        field, got = "methods" if named is not None else "weights", ", ".join(methods) or "none"
+        field, got = "methods" if methods_option is not None else "weights", ", ".join(methods) or "none"
         raise InvalidRequest(
             f"options.{field} must name {MIN_METHODS} to {MAX_METHODS} different strategies; got {got}", field=field
         )
-    weights = dict(given) if given is not None else dict.fromkeys(methods, 1.0)
+    weights = dict(weights_option) if weights_option is not None else dict.fromkeys(methods, 1.0)
     if set(weights) != set(methods):
         raise InvalidRequest(
             f"options.weights must have one weight for each of {', '.join(methods)}; got {', '.join(weights) or 'none'}",
@@ -113,34 +113,34 @@ class Fusion:
         fusion = str(query.options.get("fusion", DEFAULT_FUSION))
         wider = query.with_candidates(DEPTH)
         outcome = await search_all(query, {name: self._strategies.retrieve(name, wider) for name in weights})
-        found = list(outcome.found.values())
+        retrievals = list(outcome.found.values())
         usage = Usage()
-        for each in found:
-            usage += each.usage
+        for retrieval in retrievals:
+            usage += retrieval.usage
         return Retrieval(
             hits=fused_hits(outcome.found, weights, fusion),
-            facts=united_facts(found),
-            themes=united_themes(found),
-            relevance=max(each.relevance for each in found),
+            facts=united_facts(retrievals),
+            themes=united_themes(retrievals),
+            relevance=max(retrieval.relevance for retrieval in retrievals),
             usage=usage,
             trace=_trace(outcome, weights, fusion),
         )
 
 
 def _trace(outcome: LegOutcome, weights: Mapping[str, float], fusion: str) -> Trace:
-    traces = {name: each.trace for name, each in outcome.found.items()}
+    traces = {name: retrieval.trace for name, retrieval in outcome.found.items()}
     lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
-    first = next(iter(traces.values()))
+    first_trace = next(iter(traces.values()))
     return Trace(
         strategy="fusion",
         methods_used=tuple(dict.fromkeys(m for name, trace in traces.items() for m in (name, *trace.methods_used))),
         fusion=fusion,
         fallbacks=tuple(f"{name}: {reason}" for name, trace in traces.items() for reason in trace.fallbacks),
         failures=tuple(dict.fromkeys((*(failure for trace in traces.values() for failure in trace.failures), *lost))),
-        hidden=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.hidden), *lost))),
+        hidden=tuple(dict.fromkeys((*(reason for trace in traces.values() for reason in trace.hidden), *lost))),
         warnings=tuple(dict.fromkeys(warning for trace in traces.values() for warning in trace.warnings)),
         details={
-            **{key: value for key, value in first.details.items() if key == "as_of"},
+            **{key: value for key, value in first_trace.details.items() if key == "as_of"},
             "weights": {name: round(weight, 4) for name, weight in weights.items()},
             "methods": {name: dict(trace.details) for name, trace in traces.items()},
         },

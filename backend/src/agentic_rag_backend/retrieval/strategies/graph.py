@@ -38,7 +38,7 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
 from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
-from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
+from agentic_rag_backend.retrieval.scoring.coverage import cover, list_terms
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
@@ -50,7 +50,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     to_other_subjects,
     with_hops,
 )
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -143,9 +143,9 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> Walked:
     Chunks of a leg that the walk does not reach have no mass.
     """
     numbers = graph.chunk_index.among(evidence.hybrid)
-    squared = {item.id: item.score**2 for item in ranked(evidence.hybrid)[:SEED_CHUNKS]}
-    named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
-    share = SEED_CHUNK_SHARE if named > 0 else 1.0
+    squared = {item.id: item.score**2 for item in rank_scores(evidence.hybrid)[:SEED_CHUNKS]}
+    linked_mass = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
+    share = SEED_CHUNK_SHARE if linked_mass > 0 else 1.0
     total = sum(squared.values()) or 1.0
     chunk_seeds = np.zeros(graph.chunk_places)
     entity_seeds = np.zeros(graph.entity_places)
@@ -153,7 +153,7 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> Walked:
         if id in numbers:
             chunk_seeds[numbers[id]] = share * square / total
     for entity, weight in evidence.linked.items():
-        entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / named
+        entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / linked_mass
     mass = personalised_pagerank(graph, chunk_seeds, entity_seeds)
     # The start mass of a passage without entities stays on it.
     stays = (1 - DAMPING) * share / total
@@ -170,12 +170,12 @@ def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> NDArray[np.in
     return positive[np.lexsort((keys[positive], -mass[positive]))[:count]]
 
 
-def numbered(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float]:
+def number_chunks(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float]:
     """Return the scores of the graph's chunks by number, in the same order."""
     return {number: scores[id] for id, number in graph.chunk_index.among(scores).items()}
 
 
-def converted(cosines: Mapping[int, float], scale: CosineScale) -> dict[int, float]:
+def convert_cosines(cosines: Mapping[int, float], scale: CosineScale) -> dict[int, float]:
     """Return calibrated cosines."""
     values = scale.converted_all(np.fromiter(cosines.values(), np.float64, len(cosines)))
     return dict(zip(cosines, values.tolist(), strict=True))
@@ -198,9 +198,9 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     """Return the first stage of a search."""
     evidence = gather_evidence(graph, query, candidates)
     direct = direct_scores(graph, evidence)
-    by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
+    by_number = number_chunks(graph, {item.id: item.score for item in rank_scores(direct)})
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
-    cosines = converted(numbered(graph, evidence.cosine), scale)
+    cosines = convert_cosines(number_chunks(graph, evidence.cosine), scale)
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
 
@@ -222,31 +222,31 @@ class GraphRetriever:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks with their paths, and facts. Without a graph, the results are those of hybrid search."""
         query = query.with_candidates(NEAR)
-        candidates, (graph, missing), stated = await asyncio.gather(
+        candidates, (graph, graph_failures), statements = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
             self._facts.candidates(query),
         )
-        answer = stated.answer
+        answer = statements.answer
         if graph is None:
-            retrieval = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
+            retrieval = await self._hybrid.without_graph(query, (*graph_failures, *([answer.failure] if answer.failure else [])))
             return replace(retrieval, trace=replace(retrieval.trace, strategy="graph"))
         # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
         calibration = await self._stores.calibration()
-        first = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
-        evidence, direct = first.evidence, first.direct
-        reading = await self._second_hop(query, graph, first)
-        order = [item for item in ranked(reading.scores) if item.id in reading.visible]
-        near = {item.id for item in order[:NEAR]}
+        stage = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
+        evidence, direct = stage.evidence, stage.direct
+        reading = await self._second_hop(query, graph, stage)
+        order = [item for item in rank_scores(reading.scores) if item.id in reading.visible]
+        near_ids = {item.id for item in order[:NEAR]}
         diverse, (facts, left_out) = await asyncio.gather(
-            self._diverse(query, order), self._facts.choose(query, graph, near, reading.visible, stated)
+            self._diverse(query, order), self._facts.choose(query, graph, near_ids, reading.visible, statements)
         )
-        shown = diverse[: query.candidates]
-        chunks = ResultChunks([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
+        shown_items = diverse[: query.candidates]
+        chunks = ResultChunks([item.id for item in shown_items], evidence.linked, reading.hops, reading.visible, facts)
         paths = await self._paths.of(query, graph, chunks)
         hits = tuple(
             _hit(graph, reading, evidence, found=item, direct=direct.get(item.id, 0.0), path=paths.steps.get(item.id, ()))
-            for item in shown
+            for item in shown_items
         )
         return Retrieval(
             hits=hits,
@@ -260,50 +260,50 @@ class GraphRetriever:
 
         A query that is not ``diverse`` keeps its results.
         """
-        first, rest = order[:DIVERSE], order[DIVERSE:]
-        if not first or not query.diverse:
+        head, tail = order[:DIVERSE], order[DIVERSE:]
+        if not head or not query.diverse:
             return list(order)
-        ids = [item.id for item in first]
+        ids = [item.id for item in head]
         vectors = await self._passages.vectors(query, ids)
-        best = first[0].score or 1.0
+        best = head[0].score or 1.0
         scale = (await self._stores.calibration()).passages
         similar = similarities([vectors.get(id) for id in ids], scale)
-        scores = marginal_relevances(ids, [item.score / best for item in first], similar, RELEVANCE_SHARE)
+        scores = marginal_relevances(ids, [item.score / best for item in head], similar, RELEVANCE_SHARE)
         least = min(scores.values())
         return [ScoredId(id, score) for id, score in scores.items()] + [
-            ScoredId(item.id, min(item.score, least)) for item in rest
+            ScoredId(item.id, min(item.score, least)) for item in tail
         ]
 
-    async def _second_hop(self, query: Query, graph: TenantGraph, first: FirstStage) -> GraphRanking:
-        evidence, direct, links, scale = first.evidence, first.direct, first.links, first.scale
-        order = ranked(direct)
-        by_number = numbered(graph, {item.id: item.score for item in order})
+    async def _second_hop(self, query: Query, graph: TenantGraph, stage: FirstStage) -> GraphRanking:
+        evidence, direct, links, scale = stage.evidence, stage.direct, stage.links, stage.scale
+        order = rank_scores(direct)
+        by_number = number_chunks(graph, {item.id: item.score for item in order})
         beam = list(by_number)[:BEAM]
-        cosine = converted(numbered(graph, evidence.cosine), scale)
+        cosine = convert_cosines(number_chunks(graph, evidence.cosine), scale)
         targets = list(dict.fromkeys(link.target for link in links))
-        nearest = ranked(evidence.cosine)[:1]
+        nearest_chunk = rank_scores(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
-        examined = [item.id for item in (*order[:EXAMINED], *nearest)]
+        examined = [item.id for item in (*order[:EXAMINED], *nearest_chunk)]
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
-        known = evidence.visible
-        visible = {id: known[id] for id in ids if id in known}
-        read, exact, terms = await asyncio.gather(
-            visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),
+        visible_before = evidence.visible
+        visible = {id: visible_before[id] for id in ids if id in visible_before}
+        new_chunks, exact, terms = await asyncio.gather(
+            visible_chunks(self._stores.documents, query, [id for id in ids if id not in visible_before]),
             self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine]),
             self._terms_of(query, visible),  # last: it computes while the stores read for the others
         )
-        visible |= read
-        cosine |= converted(exact, scale)
+        visible |= new_chunks
+        cosine |= convert_cosines(exact, scale)
         question = self._stores.vectors.terms(query.text)
-        coverage = cover(question, terms_held(question, terms | self._passages.terms(query, read)))
+        coverage = cover(question, list_terms(question, terms | self._passages.terms(query, new_chunks)))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, EXAMINED)
-        found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
+        found_hops = score_hops(links, by_number, cosine, coverage.number_passages(graph.chunk_index))
         hops = {graph.chunk_ids[target]: hop for target, hop in found_hops.items()}
         hop_scores = {id: hop.score for id, hop in hops.items()}
         scores = with_hops(direct, hop_scores)
         least = max((scores[id] for id in reached_by_hop(direct, hop_scores) if id in visible), default=0.0)
-        scores |= {id: max(scores[id], least) for id in about_named(graph, evidence, scores)}
+        scores |= {id: max(scores[id], least) for id in select_named_passages(graph, evidence, scores)}
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
         return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
 
@@ -319,14 +319,14 @@ class GraphRetriever:
         return {ids[id]: float(vector @ question) for id, vector in vectors.items()}
 
 
-def about_named(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str, float]) -> set[str]:
+def select_named_passages(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str, float]) -> set[str]:
     """Return, for each entity that only one name of the question means, the best passage about it.
 
     A question names the beginning of a chain. Hops from another passage must not hide it (R@5 with this rule: MuSiQue +.003,
     HotpotQA +.010).
     """
-    named = [entity for entity, weight in evidence.linked.items() if weight == 1.0]
-    position, chunks, weights = graph.links.gather(np.array(named, dtype=np.int64))
+    entities = [entity for entity, weight in evidence.linked.items() if weight == 1.0]
+    position, chunks, weights = graph.links.gather(np.array(entities, dtype=np.int64))
     about = weights == ABOUT_WEIGHT
     best: dict[int, tuple[float, float, str]] = {}
     for entity, number in zip(position[about].tolist(), chunks[about].tolist(), strict=True):
@@ -361,10 +361,10 @@ def gather_evidence(graph: TenantGraph, query: Query, candidates: Candidates) ->
     linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
-        known = graph.mentioned(str(name))
-        named = {known: 1.0} if known is not None else dict(link_question(graph, str(name)))
-        linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
-        if not named:
+        entity_number = graph.find_mentioned_number(str(name))
+        named_entities = {entity_number: 1.0} if entity_number is not None else dict(link_question(graph, str(name)))
+        linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named_entities.items())
+        if not named_entities:
             unknown.append(str(name))
     cosine = {item.id: item.score for item in candidates.legs.dense}
     visible, questions = candidates.visible, candidates.questions

@@ -53,8 +53,8 @@ class Hybrid:
         async def none() -> tuple[None, tuple[str, ...]]:
             return None, failures
 
-        found = await self._answer(query, none)
-        return replace(found, trace=replace(found.trace, hidden=failures))
+        retrieval = await self._answer(query, none)
+        return replace(retrieval, trace=replace(retrieval.trace, hidden=failures))
 
     async def _answer(
         self, query: Query, shown_with: Callable[[], Awaitable[tuple[TenantGraph | None, tuple[str, ...]]]]

@@ -71,7 +71,7 @@ class Hyde:
 
 
 def _passages(reply: StructuredReply, count: int) -> list[str]:
-    texts = (line_in(item, "text", most=MAX_CHARACTERS) for item in objects_in(reply.parsed or {}, "passages"))
+    texts = (line_in(item, "text", limit=MAX_CHARACTERS) for item in objects_in(reply.parsed or {}, "passages"))
     return list(dict.fromkeys(text for text in texts if text))[:count]
 
 

@@ -77,12 +77,12 @@ class HybridWithFacts:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts. Without a graph, facts are left out and the trace has the reason."""
         wider = query.with_candidates(NEAR)
-        retrieval, (graph, missing), statements = await asyncio.gather(
+        retrieval, (graph, graph_failures), statements = await asyncio.gather(
             self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.candidates(query)
         )
         answer = statements.answer
         failures = [*retrieval.trace.failures, *([answer.failure] if answer.failure else [])]
-        facts, hidden = retrieval.facts, missing
+        facts, hidden = retrieval.facts, graph_failures
         if graph is not None:
             visible = {hit.id: hit.visible for hit in retrieval.hits}
             nearby = {hit.id for hit in retrieval.hits[:NEAR]}

@@ -53,33 +53,35 @@ class MultiQuery:
         outcome = await search_all(
             query, {name: self._strategies.retrieve(base, replace(wider, text=text)) for name, text in texts.items()}
         )
-        first = outcome.found.get(OWN) or next(iter(outcome.found.values()))
+        first_retrieval = outcome.found.get(OWN) or next(iter(outcome.found.values()))
         shares = {name: 1.0 if name == OWN else REWRITE_WEIGHT / max(1, len(rewrites.texts)) for name in texts}
-        hits = fused_hits(outcome.found, shares, fusion, named=False) if len(outcome.found) > 1 else first.hits
+        hits = fused_hits(outcome.found, shares, fusion, named=False) if len(outcome.found) > 1 else first_retrieval.hits
         usage = spending.usage
         for retrieval in outcome.found.values():
             usage += retrieval.usage
         about = {"base": base, "queries": list(texts.values()), "rewritten_by": rewrites.by}
         return replace(
-            _add_trace(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
+            _add_trace(
+                first_retrieval, outcome, rewrites, fusion if len(outcome.found) > 1 else first_retrieval.trace.fusion, about
+            ),
             hits=hits,
             usage=usage,
         )
 
 
 def _add_trace(
-    first: Retrieval, outcome: LegOutcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]
+    retrieval: Retrieval, outcome: LegOutcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]
 ) -> Retrieval:
-    own = first.trace
+    own_trace = retrieval.trace
     lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
     trace = replace(
-        own,
+        own_trace,
         strategy="multi_query",
-        methods_used=tuple(dict.fromkeys(("multi_query", *own.methods_used))),
+        methods_used=tuple(dict.fromkeys(("multi_query", *own_trace.methods_used))),
         fusion=fusion,
-        fallbacks=(*own.fallbacks, *([rewrites.missing] if rewrites.missing else [])),
-        failures=tuple(dict.fromkeys((*own.failures, *rewrites.failures, *lost))),
-        hidden=(*own.hidden, *lost),
-        details={**own.details, "multi_query": dict(about)},
+        fallbacks=(*own_trace.fallbacks, *([rewrites.missing] if rewrites.missing else [])),
+        failures=tuple(dict.fromkeys((*own_trace.failures, *rewrites.failures, *lost))),
+        hidden=(*own_trace.hidden, *lost),
+        details={**own_trace.details, "multi_query": dict(about)},
     )
-    return replace(first, trace=trace)
+    return replace(retrieval, trace=trace)

@@ -46,13 +46,13 @@ class ParentChild:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return one hit for each excerpt: its best match, with the excerpt as ``parent`` and its matches in ``matched``."""
         base = str(query.options.get("base", "hybrid"))
-        reach, most = query.options.get("context_window"), int(query.options.get("max_chunks", MAX_CHUNKS))
+        reach, limit = query.options.get("context_window"), int(query.options.get("max_chunks", MAX_CHUNKS))
         retrieval = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
         by_id = {hit.id: hit for hit in retrieval.hits[:DEPTH]}
-        found_excerpts = excerpts([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
-        read = await self._read(query, found_excerpts, whole=reach is None, most=most)
-        hits = _hits([(by_id[excerpt.best.id], excerpt) for excerpt in found_excerpts], read)
-        about = {"base": base, "context_window": reach, "max_chunks": most}
+        found_excerpts = excerpts([_match(hit) for hit in by_id.values()], reach=reach, limit=limit)[: query.candidates]
+        passages = await self._read(query, found_excerpts, whole=reach is None, most=limit)
+        hits = _hits([(by_id[excerpt.best.id], excerpt) for excerpt in found_excerpts], passages)
+        about = {"base": base, "context_window": reach, "max_chunks": limit}
         trace = replace(
             retrieval.trace,
             strategy="parent_child",
@@ -75,13 +75,13 @@ class ParentChild:
         }
         passages = await self._stores.documents.parents(query.tenant_id, list(parents)) if parents else {}
         spread = await self._stores.documents.passages(query.tenant_id, list(spans.values())) if spans else {}
-        read: dict[str, ParentPassage] = {}
+        passages_by_id: dict[str, ParentPassage] = {}
         for excerpt in found_excerpts:
             best = excerpt.best
             passage = passages.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
-            if passage is not None and (chunks := _select_around(passage.chunks, best, most)):
-                read[best.id] = passage.cut_part(chunks)
-        return read
+            if passage is not None and (chunks := _select_siblings(passage.chunks, best, most)):
+                passages_by_id[best.id] = passage.cut_part(chunks)
+        return passages_by_id
 
 
 def _match(hit: Hit) -> Match:
@@ -89,8 +89,8 @@ def _match(hit: Hit) -> Match:
     return Match(chunk.id, chunk.document_id, chunk.ordinal, chunk.parent_id, hit.score)
 
 
-def _select_around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[Chunk]:
-    """Return the chunks of the match's parent, at most ``most`` around the match; none if the match is not among them.
+def _select_siblings(chunks: Sequence[Chunk], best: Match, limit: int) -> Sequence[Chunk]:
+    """Return the chunks of the match's parent, at most ``limit`` around the match; none if the match is not among them.
 
     It is not if another version became visible since the search.
     """
@@ -100,16 +100,16 @@ def _select_around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[
     )
     if at is None:
         return ()
-    start = max(0, min(at - (most - 1) // 2, len(siblings) - most))
-    return siblings[start : start + most]
+    start = max(0, min(at - (limit - 1) // 2, len(siblings) - limit))
+    return siblings[start : start + limit]
 
 
-def _hits(pairs: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage]) -> tuple[Hit, ...]:
+def _hits(pairs: Sequence[tuple[Hit, Excerpt]], passages_by_id: Mapping[str, ParentPassage]) -> tuple[Hit, ...]:
     """Return the hits with their passages. Text that a better passage has is left out, and hits without any other text."""
     hits: list[Hit] = []
     passages: dict[str, list[ParentPassage]] = {}
     for hit, excerpt in pairs:
-        passage, chunk = read.get(hit.id), hit.visible.chunk
+        passage, chunk = passages_by_id.get(hit.id), hit.visible.chunk
         if passage is None or passage.chunks[0].version != chunk.version:
             # Another version became visible since the search.
             hits.append(_hit(hit, excerpt, None))

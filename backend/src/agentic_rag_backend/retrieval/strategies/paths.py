@@ -37,7 +37,7 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 )
 from agentic_rag_backend.retrieval.passages.passage_paths import MAX_STARTS, step_of
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, gather_evidence
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -106,12 +106,12 @@ class PathsRetriever:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks that state the best paths, then those of hybrid search. Without a path, the latter alone."""
         query = query.with_candidates(NEAR)
-        candidates, (graph, missing) = await asyncio.gather(
+        candidates, (graph, graph_failures) = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
         )
         if graph is None:
-            retrieval = await self._hybrid.without_graph(query, missing)
+            retrieval = await self._hybrid.without_graph(query, graph_failures)
             return replace(retrieval, trace=replace(retrieval.trace, strategy="paths"))
         evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
         walk = await self._walk(query, graph, evidence)
@@ -127,13 +127,13 @@ class PathsRetriever:
         self,
         query: Query,
         graph: TenantGraph,
-        given: tuple[Candidates, GraphEvidence],
+        evidence_of_query: tuple[Candidates, GraphEvidence],
         walk: _Walk,
         scored: tuple[Mapping[str, float], Mapping[str, ScoredPath]],
     ) -> Retrieval:
-        (candidates, evidence), (scores, best) = given, scored
+        (candidates, evidence), (scores, best) = evidence_of_query, scored
         stating = await visible_chunks(self._stores.documents, query, [id for id in best if id not in candidates.visible])
-        order = ranked(scores)
+        order = rank_scores(scores)
         chunks = {**candidates.visible, **stating}
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], chunks, FIRST_READ)
         hits = tuple(
@@ -259,12 +259,12 @@ def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
 
 def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
     options = path_options(query)
-    missing = "no relationship leads on from its entities" if evidence.linked else "the question names no entity of the graph"
+    reason = "no relationship leads on from its entities" if evidence.linked else "the question names no entity of the graph"
     return Trace(
         strategy="paths",
         methods_used=(*methods_with_questions(query, "dense", "sparse"), *(("paths",) if walk.paths else ())),
         fusion="min_max + paths",
-        fallbacks=() if walk.paths or walk.failure else (f"{missing}; the results are those of hybrid",),
+        fallbacks=() if walk.paths or walk.failure else (f"{reason}; the results are those of hybrid",),
         failures=(walk.failure,) if walk.failure is not None else (),
         hidden=(walk.failure,) if walk.failure is not None else (),
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),

@@ -68,20 +68,20 @@ class Temporal:
         """Return the time that a query means. A time of the request (``as_of``) overrides that of the question."""
         if query.as_of is not None:
             window = TimeWindow(query.as_of, query.as_of, query.as_of)
-            return _Time(window, {"source": "request", **_shown(window)})
+            return _Time(window, {"source": "request", **_describe_window(window)})
         phrase = time_phrase(query.text, query.asked_at)
         if phrase is None:
             return _Time()
         if phrase.period is not None:
             window = window_of(phrase.relation, phrase.period, query.asked_at)
-            return _Time(window, {"source": "question", **_named(phrase), **_shown(window)})
+            return _Time(window, {"source": "question", **_describe_phrase(phrase), **_describe_window(window)})
         dated = await self._events.find(query, phrase.event)
         if dated is None:
-            missing = f"the time {phrase.text[:80]!r} is not used: no document dates the event"
-            return _Time(None, {"source": None, **_named(phrase)}, missing)
+            warning = f"the time {phrase.text[:80]!r} is not used: no document dates the event"
+            return _Time(None, {"source": None, **_describe_phrase(phrase)}, warning)
         window = window_of(phrase.relation, dated.period, query.asked_at)
         by = {"source": dated.source, "event": phrase.event, "fact": dated.sentence, "chunk_id": dated.chunk_id}
-        return _Time(window, {**by, **_named(phrase), **_shown(window)})
+        return _Time(window, {**by, **_describe_phrase(phrase), **_describe_window(window)})
 
 
 def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
@@ -98,11 +98,11 @@ def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
     return replace(retrieval, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
 
 
-def _named(phrase: TimePhrase) -> dict[str, Any]:
+def _describe_phrase(phrase: TimePhrase) -> dict[str, Any]:
     return {"phrase": phrase.text, "relation": phrase.relation}
 
 
-def _shown(window: TimeWindow) -> dict[str, Any]:
+def _describe_window(window: TimeWindow) -> dict[str, Any]:
     return {
         "from": window.begin.isoformat(),
         "to": window.end.isoformat(),

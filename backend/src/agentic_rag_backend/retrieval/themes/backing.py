@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.query import Backing, Hit, Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import Collection
 
@@ -36,7 +36,7 @@ class PassagesBehind:
             return None
         vector = await self._stores.encoder.of(query)
         vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
-        order = ranked((id, float(chunk_vector @ vector)) for id, chunk_vector in vectors.items())
+        order = rank_scores((id, float(chunk_vector @ vector)) for id, chunk_vector in vectors.items())
         visible = await visible_chunks(self._stores.documents, query, [item.id for item in order])
         items = [item for item in order if item.id in visible][:NEAREST]
         if not items:

@@ -95,47 +95,47 @@ class Drift:
             AgenticRagError: the search for the question itself failed.
         """
         spending = Spending(int(query.options.get("max_calls", self._options.max_calls)))
-        most = int(query.options.get("follow_ups", self._options.follow_ups))
+        limit = int(query.options.get("follow_ups", self._options.follow_ups))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
         # The follow-up questions must not depend on the number of returned themes.
         search = replace(search, limit=max(search.limit, READ))
         local_search = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
         try:
             themes, problem = await self._themes(query, search, spending)
-            primer = await self._primer(query.text, themes.themes[:READ] if themes else (), most, spending)
+            primer = await self._primer(query.text, themes.themes[:READ] if themes else (), limit, spending)
             texts = [*primer.follow_ups, *([primer.sketch] if primer.sketch else [])]
             followed = await asyncio.gather(
                 *(self._local.retrieve(_of_local(query, text)) for text in texts), return_exceptions=True
             )
-            first = await local_search
+            local_retrieval = await local_search
         finally:
             local_search.cancel()
         answered, failed = _sorted_out(texts, followed)
-        hidden = (*first.trace.hidden, *([problem] if problem and themes is None else []), *failed)
+        hidden = (*local_retrieval.trace.hidden, *([problem] if problem and themes is None else []), *failed)
         failures = [message for message in (problem, primer.failure, *failed) if message]
-        hits = merged(first.hits, [message.hits for message in answered], weight=primer.weight)
+        hits = merge_hits(local_retrieval.hits, [message.hits for message in answered], weight=primer.weight)
         theme_hits = themes.themes if themes else ()
         return Retrieval(
             hits=hits,
-            facts=first.facts,
+            facts=local_retrieval.facts,
             themes=theme_hits,
             # Follow-up questions are made from existing content, so their hits are no evidence that the question can be answered.
-            relevance=max(first.relevance, max((theme.score for theme in theme_hits), default=0.0)),
+            relevance=max(local_retrieval.relevance, max((theme.score for theme in theme_hits), default=0.0)),
             usage=spending.usage,
-            trace=replace(_trace(first, themes, primer, failures), hidden=hidden),
+            trace=replace(_trace(local_retrieval, themes, primer, failures), hidden=hidden),
         )
 
     async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
         """Return the themes. On failure return None and the reason: passages alone are a valid answer."""
         if not search.rated:
-            return await self._found(query, search, spending)
+            return await self._find_themes(query, search, spending)
         # One call is reserved for the follow-up questions.
         spending.allowed -= 1
-        themes = await self._found(query, search, spending)
+        themes = await self._find_themes(query, search, spending)
         spending.allowed += 1
         return themes
 
-    async def _found(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
+    async def _find_themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
         try:
             themes = await self._finder.find(query, search, spending)
         except AgenticRagError as error:
@@ -143,33 +143,33 @@ class Drift:
             return None, f"the themes failed: {error.code}"
         return themes, "; ".join(themes.failures) or None
 
-    async def _primer(self, question: str, themes: Sequence[ThemeHit], most: int, spending: Spending) -> Primer:
-        if not themes or not most:
+    async def _primer(self, question: str, themes: Sequence[ThemeHit], limit: int, spending: Spending) -> Primer:
+        if not themes or not limit:
             return Primer(())
-        plain = follow_ups_of_themes(question, themes, most)
+        plain = follow_ups_of_themes(question, themes, limit)
         if not self._calls.possible or not spending.left:
             return plain
         themes_text = "\n".join(
             fence("theme", f"{theme.summary}\n{_findings_text(theme)}", attributes={"name": theme.name}) for theme in themes
         )
-        values = {"themes": themes_text, "question": fence("question", question), "most": str(most)}
+        values = {"themes": themes_text, "question": fence("question", question), "most": str(limit)}
         spending.begin()
         reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
-        spending.ended(reply)
+        spending.add_call(reply)
         if reply.parsed is None:
             return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
-        follow_ups = (line_in(item, "question", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
-        fresh = tuple(dict.fromkeys(text for text in follow_ups if text and text != question))[:most]
-        return Primer(fresh, line_in(reply.parsed, "answer", most=MAX_CHARACTERS), by_model=True)
+        follow_ups = (line_in(item, "question", limit=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
+        fresh = tuple(dict.fromkeys(text for text in follow_ups if text and text != question))[:limit]
+        return Primer(fresh, line_in(reply.parsed, "answer", limit=MAX_CHARACTERS), by_model=True)
 
 
-def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -> Primer:
+def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], limit: int) -> Primer:
     """Return the question extended by the keywords of each of the best themes."""
-    words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:most]
+    words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:limit]
     return Primer(tuple(f"{question[:MAX_CHARACTERS]} {about}" for about in words), words=words)
 
 
-def merged(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
+def merge_hits(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
     """Return the hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
     Of equal scores, passages that more searches found come first, then those of the earlier list: ids of documents are random.
@@ -184,7 +184,7 @@ def merged(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weig
 
 
 def _of_local(query: Query, text: str) -> Query:
-    # The local search does not know the options for themes. It finds as many hits as `merged` counts.
+    # The local search does not know the options for themes. It finds as many hits as `merge_hits` counts.
     return replace(query, text=text, options={}).with_candidates(COUNTED)
 
 
@@ -209,16 +209,16 @@ def _sorted_out(texts: Sequence[str], outcomes: Sequence[Retrieval | BaseExcepti
     return answered, reasons
 
 
-def _trace(first: Retrieval, themes: FoundThemes | None, primer: Primer, failures: Sequence[str]) -> Trace:
-    own = first.trace
+def _trace(retrieval: Retrieval, themes: FoundThemes | None, primer: Primer, failures: Sequence[str]) -> Trace:
+    own_trace = retrieval.trace
     return Trace(
         strategy="drift",
-        methods_used=tuple(dict.fromkeys(("community", *own.methods_used))),
+        methods_used=tuple(dict.fromkeys(("community", *own_trace.methods_used))),
         fusion="best of question and follow-up questions",
-        failures=(*own.failures, *failures),
-        warnings=(*own.warnings, *(themes.warnings if themes else ())),
+        failures=(*own_trace.failures, *failures),
+        warnings=(*own_trace.warnings, *(themes.warnings if themes else ())),
         details={
-            **own.details,
+            **own_trace.details,
             **({"generation": themes.pointer.generation, "communities_stale": themes.pointer.stale} if themes else {}),
             "themes": dict(themes.details) if themes else {},
             "follow_ups": list(primer.follow_ups if primer.by_model else primer.words),

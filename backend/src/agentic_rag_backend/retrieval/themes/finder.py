@@ -12,8 +12,8 @@ from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.retrieval.options.model import unknown_levels
-from agentic_rag_backend.retrieval.scoring.coverage import QuestionCoverage, cover, terms_held
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.coverage import QuestionCoverage, cover, list_terms
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
 from agentic_rag_backend.retrieval.themes.theme_selection import ThemeSelection, select_themes
@@ -122,7 +122,7 @@ class ThemeFinder:
         return FoundThemes(
             tuple(themes[id] for id in chosen.ids),
             pointer,
-            {**details, "looked_at": len(candidates.themes), **_described(chosen, themes, search)},
+            {**details, "looked_at": len(candidates.themes), **_describe_choice(chosen, themes, search)},
             warnings,
             failures,
             vector,
@@ -157,7 +157,7 @@ class ThemeFinder:
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [vector_search]))[0]
-        order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
+        order = rank_scores(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
         # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.max_examined]
@@ -185,8 +185,8 @@ class ThemeFinder:
 
     def _score_themes(self, query: Query, candidates: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
         question = self._views.question_terms(query)
-        held = terms_held(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
-        coverage = cover(question, held)
+        terms_of_themes = list_terms(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
+        coverage = cover(question, terms_of_themes)
         return [
             _theme(view, _score(coverage, number, candidates.cosine.get(view.id, 0.0), view.rating, search.rating_share))
             for number, view in enumerate(theme.view for theme in candidates.themes)
@@ -208,7 +208,7 @@ class ThemeFinder:
         return {id: replace(themes[id], score=score) for id, score in ratings.scores.items()}, details
 
 
-def _described(chosen: ThemeSelection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:
+def _describe_choice(chosen: ThemeSelection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:
     levels: dict[str, int] = {}
     for id in chosen.ids:
         levels[str(themes[id].level)] = levels.get(str(themes[id].level), 0) + 1

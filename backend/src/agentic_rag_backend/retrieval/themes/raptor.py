@@ -27,7 +27,7 @@ from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
@@ -106,7 +106,7 @@ class RaptorRetriever:
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
         search_result = await (
-            self._search_down(query, pointer, vector) if down else self._search_collapsed(query, pointer, vector, levels)
+            self._search_down(query, pointer, vector) if down else self._search_collapsed_tree(query, pointer, vector, levels)
         )
         hits = await self._hits(query.with_candidates(MEASURED), search_result)
         measured = hits[:MEASURED]
@@ -115,16 +115,16 @@ class RaptorRetriever:
             themes = await self._themes(query, search_result, levels, vector)
         cosine = max((item.score for item in search_result.legs.dense if item.id in {hit.id for hit in measured}), default=0.0)
         coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in measured])
-        missing = pointer.generation == 0
+        no_tree = pointer.generation == 0
         return Retrieval(
             hits=hits,
             themes=themes,
             relevance=relevance(cosine, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=Trace(
                 strategy="raptor",
-                methods_used=("dense", "sparse") if missing else ("dense", "sparse", "raptor"),
+                methods_used=("dense", "sparse") if no_tree else ("dense", "sparse", "raptor"),
                 fusion="min_max",
-                fallbacks=(NO_TREE,) if missing else (),
+                fallbacks=(NO_TREE,) if no_tree else (),
                 warnings=unknown_levels("levels", levels - {PASSAGES}, pointer.levels),
                 details={
                     **time_detail(query),
@@ -139,7 +139,7 @@ class RaptorRetriever:
             ),
         )
 
-    async def _search_collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
+    async def _search_collapsed_tree(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
         result = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
             candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
@@ -157,7 +157,7 @@ class RaptorRetriever:
         level_filter = Comparison(LEVEL, "in", tuple(sorted(levels))) if levels else None
         search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, text=query.text, limit=_NODE_LIMIT, filter=level_filter)
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
-        order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, _WEIGHTS))
+        order = rank_scores(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, _WEIGHTS))
         cosines = {item.id: item.score for item in legs.dense}
         result.pointer, nodes = await self._reader.read(query.tenant_id, point_ids=[item.id for item in order])
         by_point = {node.point_id(query.tenant_id): node for node in nodes}
@@ -194,17 +194,17 @@ class RaptorRetriever:
         at: dict[str, list[TreeNode]] = {node.id: [node] for node in nodes}
         while any(node.level > 1 for nodes in at.values() for node in nodes):
             children = {id for nodes in at.values() for node in nodes if node.level > 1 for id in node.children}
-            _, read = await self._reader.read(query.tenant_id, ids=sorted(children))
-            points = {node.id: node.point_id(query.tenant_id) for node in read}
+            _, child_nodes = await self._reader.read(query.tenant_id, ids=sorted(children))
+            points = {node.id: node.point_id(query.tenant_id) for node in child_nodes}
             cosines = await self._cosines(query, Collection.NODES, vector, sorted(points.values()))
-            below = {node.id: node for node in read}
-            for id, held in at.items():
-                following = [node for node in held if node.level == 1]
-                for node in held:
+            below = {node.id: node for node in child_nodes}
+            for id, nodes_of_tree in at.items():
+                following = [node for node in nodes_of_tree if node.level == 1]
+                for node in nodes_of_tree:
                     if node.level > 1:
-                        known = [below[child] for child in node.children if child in below]
-                        known.sort(key=lambda child: (-cosines.get(points[child.id], -1.0), child.id))
-                        following += known[:2]
+                        children_below = [below[child] for child in node.children if child in below]
+                        children_below.sort(key=lambda child: (-cosines.get(points[child.id], -1.0), child.id))
+                        following += children_below[:2]
                 at[id] = following
         return at
 
@@ -226,17 +226,19 @@ class RaptorRetriever:
                     chunks |= {chunk: node.id for chunk in node.children if chunk not in chunks}
             ids = sorted({child for node in nodes if node.level > 1 for child in node.children})
             nodes = (await self._reader.read(query.tenant_id, ids=ids))[1] if ids else []
-        near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
-        result.passages = {chunk: max(0.0, score) for chunk, score in near.items()}
+        chunk_cosines = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
+        result.passages = {chunk: max(0.0, score) for chunk, score in chunk_cosines.items()}
         result.direct = dict(result.passages)
         result.by_node = {chunk: result.nodes[node] for chunk, node in chunks.items()}
-        result.legs = Legs(dense=tuple(ranked(near)))
-        result.nodes = {item.id: item.score for item in ranked(result.nodes)}
+        result.legs = Legs(dense=tuple(rank_scores(chunk_cosines)))
+        result.nodes = {item.id: item.score for item in rank_scores(result.nodes)}
         for node in sorted(result.tree.values(), key=lambda node: node.level):
             # A higher node is represented by the representatives of its visited children.
             parts = [(id,) if node.level == 1 else result.representatives.get(id, ()) for id in node.children]
-            below = {chunk for part in parts for chunk in part if chunk in near}
-            result.representatives[node.id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
+            below = {chunk for part in parts for chunk in part if chunk in chunk_cosines}
+            result.representatives[node.id] = tuple(
+                sorted(below, key=lambda chunk: (-chunk_cosines[chunk], chunk))[:_REPRESENTATIVES]
+            )
         return result
 
     async def _cosines(self, query: Query, collection: Collection, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
@@ -244,7 +246,7 @@ class RaptorRetriever:
         return {id: float(np.dot(vector, node_vector)) for id, node_vector in vectors.items()}
 
     async def _hits(self, query: Query, result: _Found) -> tuple[Hit, ...]:
-        order = [item.id for item in ranked(result.passages)]
+        order = [item.id for item in rank_scores(result.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
             order.sort(key=lambda id: id not in result.direct)  # stable: by score among themselves
         visible = await visible_in_order(self._stores.documents, query, order, {})
@@ -263,8 +265,8 @@ class RaptorRetriever:
     async def _themes(self, query: Query, result: _Found, levels: set[int], vector: Vector) -> tuple[ThemeHit, ...]:
         nodes = [result.tree[id] for id in result.nodes if not levels or result.tree[id].level in levels]
         narrowed = query.filters is not None or query.as_of is not None
-        read = nodes if narrowed else nodes[:_READ]
-        views = await self._reader.make_views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
+        viewed_nodes = nodes if narrowed else nodes[:_READ]
+        views = await self._reader.make_views(query.tenant_id, result.pointer, viewed_nodes, passes=partial(passes, query))
         # A node that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}

@@ -87,7 +87,7 @@ class ThemeRater:
         replies = await asyncio.gather(*(self._ask(question, batch) for batch in batches))
         ratings: dict[str, float] = {}
         for batch, reply in zip(batches, replies, strict=True):
-            spending.ended(reply)
+            spending.add_call(reply)
             ratings |= _ratings_in(reply, batch)
         return ratings
 

@@ -37,24 +37,24 @@ def select_themes(
         tokens_of: tokens of the text of a theme. Only those of themes that may be taken are counted.
     """
     chosen: list[str] = []
-    taken: set[str] = set()
+    selected_ids: set[str] = set()
     covered: set[str] = set()
     tokens = related = too_large = 0
     for id in sorted(scores, key=lambda theme_id: (-scores[theme_id], theme_id)):
         if len(chosen) == limit:
             break
         above = set(ancestors(id, parents))
-        if id in covered or not above.isdisjoint(taken):
+        if id in covered or not above.isdisjoint(selected_ids):
             related += 1
             continue
-        own = tokens_of(id)
-        if tokens + own > budget_tokens:
+        size_tokens = tokens_of(id)
+        if tokens + size_tokens > budget_tokens:
             too_large += 1
             continue
         chosen.append(id)
-        taken.add(id)
+        selected_ids.add(id)
         covered |= above
-        tokens += own
+        tokens += size_tokens
     return ThemeSelection(tuple(chosen), tokens, related, too_large)
 
 

@@ -87,8 +87,8 @@ class ThemeViews:
     async def records(self, query: Query, pointer: GenerationPointer, ids: Sequence[str]) -> dict[str, Community]:
         """Return communities without their members, by id. Unknown ones are left out."""
 
-        async def load(missing: list[str]) -> Mapping[str, Community]:
-            communities = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
+        async def load(missing_ids: list[str]) -> Mapping[str, Community]:
+            communities = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing_ids, members=False)
             return {community.id: community for community in communities}
 
         return await self._records.read(query, _state(query, pointer), ids, load)
@@ -96,8 +96,8 @@ class ThemeViews:
     async def cosines(self, query: Query, pointer: GenerationPointer, question: Vector, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosines of communities with a question, by id. Communities without a vector are left out."""
 
-        async def load(missing: list[str]) -> Mapping[str, Vector]:
-            points = {community_point_id(id, pointer.generation): id for id in missing}
+        async def load(missing_ids: list[str]) -> Mapping[str, Vector]:
+            points = {community_point_id(id, pointer.generation): id for id in missing_ids}
             vectors = await self._vectors.vectors(query.tenant_id, Collection.NODES, list(points))
             for vector in vectors.values():
                 vector.setflags(write=False)  # several searches read it
@@ -119,26 +119,26 @@ class ThemeViews:
         cached = self.entries.enabled and query.cache and query.filters is None and query.as_of is None
         state = _state(query, pointer)
         themes: dict[str, ExaminedTheme | None] = {}
-        for each in communities if cached else ():
-            entry = self.entries.get(query.tenant_id, each.id.encode(), state=state)
+        for shown_community in communities if cached else ():
+            entry = self.entries.get(query.tenant_id, shown_community.id.encode(), state=state)
             if entry is not None and all(query.seen.agree_on_version(*version) for version in entry.versions.items()):
-                themes[each.id] = entry.examined
+                themes[shown_community.id] = entry.examined
         unread = [community for community in communities if community.id not in themes]
         if cached:
             count_cache_use(THEMES_CACHE, "miss" if unread else "hit")
-        own: set[str] = set()
+        query_chunk_ids: set[str] = set()
 
         def judge(chunk: VisibleChunk) -> bool:
             passing = passes(query, chunk)
             if not passing or VALID_FROM in chunk.metadata or VALID_TO in chunk.metadata:
-                own.add(chunk.chunk.id)  # another query may see it differently
+                query_chunk_ids.add(chunk.chunk.id)  # another query may see it differently
             return passing
 
         for judged in await self._reader.judge_communities(query.tenant_id, pointer, unread, passes=judge):
             examined = themes[judged.id] = self._examine_theme(judged)
-            if cached and own.isdisjoint(judged.chunk_ids):
-                made = _Entry(examined, judged.versions)
-                self.entries.put(query.tenant_id, judged.id.encode(), made, made.size_bytes, state=state)
+            if cached and query_chunk_ids.isdisjoint(judged.chunk_ids):
+                new_entry = _Entry(examined, judged.versions)
+                self.entries.put(query.tenant_id, judged.id.encode(), new_entry, new_entry.size_bytes, state=state)
         return [theme for community in communities if (theme := themes[community.id]) is not None]
 
     def _examine_theme(self, judged: JudgedCommunity) -> ExaminedTheme | None:

@@ -80,27 +80,27 @@ class BlobStore:
             "Give this deployment a folder of its own in BLOB_URL, such as s3://bucket/name, or, if the other one is gone for "
             f"good, write {json.dumps(owner.mark())} into {_MARK} there"
         )
-        held = await self._mark()
-        if held is None:
+        mark = await self._mark()
+        if mark is None:
             await owner.require_adoptable(what, await self.tenants(), way_out=way_out)
             await self._write_mark(json.dumps(owner.mark(), indent=2).encode())
-            held = await self._mark() or {}
-        owner.owns(what, held, way_out=way_out)
+            mark = await self._mark() or {}
+        owner.owns(what, mark, way_out=way_out)
 
     async def _mark(self) -> dict[str, Any] | None:
         try:
             async with _translate_errors(_MARK):
-                found = await obstore.get_async(self._store, _MARK)
-                held = json.loads(bytes(await found.bytes_async()))
+                response = await obstore.get_async(self._store, _MARK)
+                mark = json.loads(bytes(await response.bytes_async()))
         except NotFound:
             return None
         except ValueError as error:
             raise ConfigurationError(f"{_MARK} in {self._described} is damaged: {error}; restore it, or remove it") from error
-        if not isinstance(held, dict):
+        if not isinstance(mark, dict):
             raise ConfigurationError(
                 f"{_MARK} in {self._described} is damaged: it does not contain an object; restore it, or remove it"
             )
-        return held
+        return mark
 
     async def _write_mark(self, mark: bytes) -> None:
         """Write the mark unless another process has written one."""
@@ -129,8 +129,8 @@ class BlobStore:
         """
         path = _path_of(tenant, key)
         async with _translate_errors(key):
-            found = await obstore.get_async(self._store, path)
-            return bytes(await found.bytes_async())
+            response = await obstore.get_async(self._store, path)
+            return bytes(await response.bytes_async())
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
         """Remove the content. Return whether it existed."""
@@ -153,7 +153,7 @@ class BlobStore:
         scope = require_tenant(tenant).value
         if self._folder is not None:
             return _in_pages(_walk_files(self._folder / scope, before.timestamp()))
-        return self._listed(scope, before - _CLOCK_SKEW)
+        return self._list_batches(scope, before - _CLOCK_SKEW)
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
         """Return the keys among ``keys`` without content. Several are checked concurrently."""
@@ -169,15 +169,15 @@ class BlobStore:
 
         require_tenant(tenant)
         absent = await asyncio.gather(*(is_missing(key) for key in keys))
-        return [key for key, gone in zip(keys, absent, strict=True) if gone]
+        return [key for key, is_absent in zip(keys, absent, strict=True) if is_absent]
 
     async def tenants(self) -> list[TenantId]:
         """Return every tenant with at least one blob. For the operator's housekeeping only. Other folders are ignored."""
         if self._folder is not None:
             return await asyncio.to_thread(_list_owners, self._folder)
         async with _translate_errors():
-            listed = await obstore.list_with_delimiter_async(self._store)
-        names = {prefix.rstrip("/").rpartition("/")[2] for prefix in listed["common_prefixes"]}
+            listing = await obstore.list_with_delimiter_async(self._store)
+        names = {prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"]}
         return sorted(TenantId(name) for name in names if _OWNER.fullmatch(name))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
@@ -201,7 +201,7 @@ class BlobStore:
             async for _ in obstore.list(self._store, "t_", chunk_size=1):
                 break
 
-    async def _listed(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
+    async def _list_batches(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
         async with _translate_errors():
             async for batch in obstore.list(self._store, f"{scope}/", chunk_size=_LISTED):
                 paths = [item["path"] for item in batch if item["last_modified"] < before]
@@ -244,7 +244,7 @@ def _path_of(tenant: TenantId, key: str) -> str:
 
 def _key_of_path(path: str) -> str:
     """Return the key for a path of `_path_of` without the tenant's folder."""
-    return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("_", "")).decode(), path)
+    return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("_", "")).decode(), path)
 
 
 async def _in_pages(keys: Iterator[str]) -> AsyncIterator[list[str]]:
@@ -256,8 +256,8 @@ def _list_owners(folder: Path) -> list[TenantId]:
     """Return the tenants whose folders contain a file."""
     if not folder.is_dir():
         return []
-    named = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _OWNER.fullmatch(entry.name))
-    return [TenantId(name) for name in named if any(files for _, _, files in os.walk(folder / name))]
+    names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _OWNER.fullmatch(entry.name))
+    return [TenantId(name) for name in names if any(files for _, _, files in os.walk(folder / name))]
 
 
 def _walk_files(folder: Path, before: float) -> Iterator[str]:

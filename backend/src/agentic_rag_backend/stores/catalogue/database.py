@@ -136,7 +136,7 @@ def after_commit(connection: Connection, call: Callable[[], None]) -> None:
     connection.info.setdefault(_AFTER_COMMIT, []).append(call)
 
 
-def committed(connection: Connection) -> list[Callable[[], None]]:
+def take_commit_calls(connection: Connection) -> list[Callable[[], None]]:
     """Return and remove the calls to make after the open transaction is committed."""
     calls: list[Callable[[], None]] = connection.info.pop(_AFTER_COMMIT, [])
     return calls
@@ -212,7 +212,7 @@ class Database:
         with self._write_engine.begin() as connection:
             connection.info.pop(_AFTER_COMMIT, None)  # left by a transaction that was rolled back
             result = work(connection)
-            calls = committed(connection)
+            calls = take_commit_calls(connection)
         for call in calls:
             call()
         return result

@@ -77,12 +77,12 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 def _end_at_limit(gen: PQGen[Any], end: float) -> PQGen[Any]:
     try:
-        wanted = next(gen)
+        event = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield event
             if time.monotonic() >= end:
                 raise psycopg.errors.ConnectionTimeout("no answer in time")
-            wanted = gen.send(ready)
+            event = gen.send(ready)
     except StopIteration as done:
         return done.value
 

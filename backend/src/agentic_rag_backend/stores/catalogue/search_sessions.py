@@ -30,7 +30,7 @@ def recall(connection: Connection, tenant: TenantId, digest: str) -> SessionMemo
     return None if row is None or row["expires_at"] <= utc_now() else _memory_from(row)
 
 
-def remember(connection: Connection, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
+def remember(connection: Connection, tenant: TenantId, digest: str, new_memory: SessionMemory, *, kept_s: float) -> SessionMemory:
     """Add to the memory of a session, which begins with the first call. Return all of it.
 
     Concurrent calls lose nothing. Beyond `MAX_SESSIONS` of a tenant, the sessions that were not used for the longest time go.
@@ -46,7 +46,7 @@ def remember(connection: Connection, tenant: TenantId, digest: str, more: Sessio
     row = _read_row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
     if row is None:
         raise NotFound("the search session was removed")
-    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extend_memory(more)
+    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extend_memory(new_memory)
     values = {
         "facts": [asdict(fact) for fact in memory.facts],
         "constraints": [asdict(constraint) for constraint in memory.constraints],

@@ -88,8 +88,8 @@ async def group_knowledge(
         for mention in some_mentions:
             by_chunk.setdefault(mention.support, []).append(mention)
         chunks = [
-            ChunkMentions(support, [each.entity_id for each in held], [each.about for each in held])
-            for support, held in by_chunk.items()
+            ChunkMentions(support, [mention.entity_id for mention in mentions], [mention.about for mention in mentions])
+            for support, mentions in by_chunk.items()
         ]
         yield KnowledgeBatch(mentions=chunks)
     async for some_names in names:
@@ -98,8 +98,10 @@ async def group_knowledge(
         for naming in visible_names:
             by_version.setdefault((naming.document_id, naming.version), []).append(naming)
         versions = [
-            DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
-            for version, held in by_version.items()
+            DocumentNames(*version, [mention.entity_id for mention in mentions], [mention.name for mention in mentions])
+            for version, mentions in by_version.items()
         ]
-        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in visible_names)
+        labels = dict.fromkeys(
+            EntityLabel(mention.entity_id, mention.entity_name, mention.entity_type) for mention in visible_names
+        )
         yield KnowledgeBatch(names=versions, labels=tuple(labels))

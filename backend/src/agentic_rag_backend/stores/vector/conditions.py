@@ -86,7 +86,7 @@ def select(filter: Filter, values: Callable[[], FieldValues], kind: NodeKind = N
     Raises:
         InvalidRequest: an operator that the grammar does not have.
     """
-    return _select(filter, _Reading(values, kind), wanted=True)
+    return _select(filter, _Reading(values, kind), outcome=True)
 
 
 def reads_values(filter: Filter) -> bool:
@@ -100,17 +100,17 @@ class _Reading:
     kind: NodeKind
 
 
-def _select(filter: Filter, reading: _Reading, *, wanted: bool) -> Selection:
-    """Return the condition of a part. Below a negation, ``wanted`` is false: selecting fewer points there selects more in all."""
+def _select(filter: Filter, reading: _Reading, *, outcome: bool) -> Selection:
+    """Return the condition of a part. Below a negation, ``outcome`` is false: fewer points there are more in all."""
     if isinstance(filter, And):
-        return _all(_select(part, reading, wanted=wanted) for part in filter.filters)
+        return _all(_select(part, reading, outcome=outcome) for part in filter.filters)
     if isinstance(filter, Or):
-        return _some(_select(part, reading, wanted=wanted) for part in filter.filters)
+        return _some(_select(part, reading, outcome=outcome) for part in filter.filters)
     if isinstance(filter, Not):
-        return _without(_select(filter.filter, reading, wanted=not wanted))
+        return _without(_select(filter.filter, reading, outcome=not outcome))
     if isinstance(filter, ChunkSet):
         if reading.kind is not NodeKind.CHUNK or not filter.stored:
-            return wanted
+            return outcome
         return Identified(filter.ids) if filter.ids else False
     if isinstance(filter, LinkCondition):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")

@@ -24,7 +24,7 @@ _LAYOUT = "layout 1"
 """Raised when payloads change in a way that stored points would not fit."""
 MAX_LIMIT = 10_000
 DESCRIBED = ["id", "scope", "document_id", "version", "generation", TAGS]
-"""The fields of a payload that `described` reads."""
+"""The fields of a payload that `parse_payload` reads."""
 
 
 def fingerprint_of(embedder_fingerprint: str, dimensions: int, bm25: Bm25Parameters) -> str:
@@ -86,7 +86,7 @@ def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dic
     return payload
 
 
-def described(payload: Mapping[str, Any]) -> StoredPoint:
+def parse_payload(payload: Mapping[str, Any]) -> StoredPoint:
     """Return the point for a payload."""
     return StoredPoint(
         id=str(payload["id"]),

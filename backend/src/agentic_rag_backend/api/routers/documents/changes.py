@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import (
     ChunkingAgain,
     DeletedDocument,
@@ -58,7 +58,7 @@ async def change_document(
     if changed.job is not None:
         response.status_code = 202
     tag(response, changed.document)
-    return enveloped(request, DocumentView.of(changed.document), search=search_state(changed))
+    return wrap_data(request, DocumentView.of(changed.document), search=search_state(changed))
 
 
 @router.post(
@@ -88,7 +88,7 @@ async def chunk_again(
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)
-    return enveloped(request, SubmittedView.of(submitted))
+    return wrap_data(request, SubmittedView.of(submitted))
 
 
 @router.delete(
@@ -103,7 +103,7 @@ async def delete_document(
 ) -> dict[str, Any]:
     """Hide the document immediately and queue its removal. The job's result is the receipt."""
     job = await services.documents.delete_document(caller, document_id, expected=expected)
-    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+    return wrap_data(request, JobAccepted(job_id=job.id, state=job.state))
 
 
 @router.delete(
@@ -120,4 +120,4 @@ async def delete_documents(request: Request, services: Services, caller: Writer,
     """
     deleting = await services.documents.delete_documents(caller, wanted)
     documents = [DeletedDocument(document_id=job.document_id or "", job_id=job.id) for job in deleting.jobs]
-    return enveloped(request, DeletedDocuments(count=len(documents), documents=documents, remaining=deleting.remaining))
+    return wrap_data(request, DeletedDocuments(count=len(documents), documents=documents, remaining=deleting.remaining))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import SubmittedView
 from agentic_rag_backend.api.schemas.documents.extraction import ChunkExtractionBody, ChunkExtractionView, ExtractionBody
 
@@ -39,7 +39,7 @@ async def extract_document(
     """
     submitted = await services.documents.extract_again(caller, document_id, body.extraction, expected=expected)
     tag(response, submitted.document)
-    return enveloped(request, SubmittedView.of(submitted))
+    return wrap_data(request, SubmittedView.of(submitted))
 
 
 @router.post(
@@ -59,9 +59,9 @@ async def extract_chunk(
     """
     if body.dry_run:
         response.status_code = 200
-        return enveloped(
+        return wrap_data(
             request, ChunkExtractionView.of(await services.documents.try_extraction(caller, chunk_id, body.extraction))
         )
     submitted = await services.documents.extract_document_of(caller, chunk_id, body.extraction)
     tag(response, submitted.document)
-    return enveloped(request, SubmittedView.of(submitted))
+    return wrap_data(request, SubmittedView.of(submitted))

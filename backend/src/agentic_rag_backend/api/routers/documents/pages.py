@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.pages import PageView
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.errors import InvalidRequest
@@ -31,7 +31,7 @@ _PNG = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
 async def get_page(request: Request, services: Services, caller: Reader, document_id: str, page: PageNumber) -> dict[str, Any]:
     """Return a page of the visible version, with the place of each line. 404 if the format has no pages."""
     result = await services.documents.read_page(caller, document_id, page)
-    return enveloped(request, PageView.of(document_id, result))
+    return wrap_data(request, PageView.of(document_id, result))
 
 
 @router.get(

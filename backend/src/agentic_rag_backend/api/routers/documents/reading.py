@@ -11,8 +11,8 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.requests.preconditions import tag
 from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.documents.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
@@ -36,7 +36,7 @@ async def list_documents(
 ) -> dict[str, Any]:
     """List documents. `metadata.NAME=VALUE` in the query string selects documents with that metadata."""
     page = await services.documents.list_documents(caller, wanted, limit=limit, cursor=cursor)
-    return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
+    return wrap_page(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
 
 
 @router.get("/documents/{document_id}", response_model=Envelope[DocumentDetail], summary="Get a document")
@@ -49,7 +49,7 @@ async def get_document(
     """
     document, attachments = await services.documents.get_document(caller, document_id)
     tag(response, document)
-    return enveloped(request, DocumentDetail.with_attachments(document, attachments))
+    return wrap_data(request, DocumentDetail.with_attachments(document, attachments))
 
 
 @router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")
@@ -59,7 +59,7 @@ async def list_chunks(
     """List the visible version's chunks in reading order."""
     page, questions = await services.documents.list_chunks(caller, document_id, limit=limit, cursor=cursor)
     views = [ChunkView.of(visible, questions.get(visible.chunk.id, ())) for visible in page.items]
-    return listed(request, views, page.next_cursor)
+    return wrap_page(request, views, page.next_cursor)
 
 
 @router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkInDocument], summary="Get a chunk")
@@ -70,7 +70,7 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
     """
     chunk = await services.documents.get_chunk(caller, chunk_id)
     view = ChunkInDocument.at(chunk.visible, chunk.order, chunk.parent, chunk.questions, chunk.knowledge)
-    return enveloped(request, view, warnings=list(chunk.warnings))
+    return wrap_data(request, view, warnings=list(chunk.warnings))
 
 
 @router.get(

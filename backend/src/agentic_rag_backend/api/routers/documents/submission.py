@@ -16,8 +16,8 @@ from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.responses.errors import logged, request_id_of
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
+from agentic_rag_backend.api.responses.error_responses import log_error, request_id_of
 from agentic_rag_backend.api.schemas.documents.documents import (
     NewDocument,
     SubmittedFiles,
@@ -107,7 +107,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         if all(view.unchanged for view in views):
             response.status_code = 200
         data: SubmittedView | SubmittedFiles = SubmittedFiles(documents=views)
-        return enveloped(request, data)
+        return wrap_data(request, data)
     require_json(request, instead="application/json or multipart/form-data")
     body = _validate_body(await read_json(request))
     upload = Upload(
@@ -126,7 +126,7 @@ async def submit(request: Request, response: Response, services: Services, calle
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)
-    return enveloped(request, SubmittedView.of(submitted), search=search_state(submitted))
+    return wrap_data(request, SubmittedView.of(submitted), search=search_state(submitted))
 
 
 def _validate_body(value: Any) -> NewDocument:
@@ -186,7 +186,7 @@ async def _submit_one(services: Application, caller: Principal, upload: Upload, 
     except AgenticRagError as error:
         problem = error
     except Exception as error:  # noqa: BLE001 - the boundary of one file, as the HTTP handler is that of a request
-        problem = logged(error, request_id=request_id)
+        problem = log_error(error, request_id=request_id)
     return SubmittedView(
         document_id=None, state="refused", file=upload.file_name, error={"code": problem.code, "detail": problem.message}
     )

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.knowledge.communities import CommunityOut
 
 router = APIRouter(tags=["communities"], route_class=JsonRoute)
@@ -26,10 +26,10 @@ async def list_communities(
 ) -> dict[str, Any]:
     """List the current generation by level and decreasing size."""
     page = await services.graph.list_communities(caller, level=level, limit=limit, cursor=cursor)
-    return listed(request, [CommunityOut.of(view) for view in page.items], page.next_cursor)
+    return wrap_page(request, [CommunityOut.of(view) for view in page.items], page.next_cursor)
 
 
 @router.get("/communities/{community_id}", response_model=Envelope[CommunityOut], summary="Get a community")
 async def get_community(request: Request, services: Services, caller: Reader, community_id: str) -> dict[str, Any]:
     """Return a community of the current generation."""
-    return enveloped(request, CommunityOut.of(await services.graph.get_community(caller, community_id)))
+    return wrap_data(request, CommunityOut.of(await services.graph.get_community(caller, community_id)))

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import ListEnvelope
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionKind, ContradictionView
 from agentic_rag_backend.api.schemas.knowledge.graph import MAX_ENTITY_NAME_CHARACTERS
-from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
+from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
 
@@ -42,4 +42,4 @@ async def list_contradictions(
     """
     contradiction_filter = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
     page = await services.graph.list_contradictions(caller, contradiction_filter, limit=limit, cursor=cursor)
-    return listed(request, [ContradictionView.of(item) for item in page.items], page.next_cursor)
+    return wrap_page(request, [ContradictionView.of(item) for item in page.items], page.next_cursor)

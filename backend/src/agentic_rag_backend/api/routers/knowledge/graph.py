@@ -13,8 +13,8 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import lift_timeout
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.attachments import content_disposition
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
 from agentic_rag_backend.api.schemas.knowledge.entities import EntityDetail, EntityItem
 from agentic_rag_backend.api.schemas.knowledge.graph import (
     MAX_ENTITY_NAME_CHARACTERS,
@@ -60,7 +60,7 @@ async def list_entities(
 ) -> dict[str, Any]:
     """List the entities that visible documents mention, by decreasing number of mentions; of a search, whole names first."""
     page = await services.graph.list_entities(caller, name=name, type=type, limit=limit, cursor=cursor)
-    return listed(request, [EntityItem.at(item) for item in page.items], page.next_cursor)
+    return wrap_page(request, [EntityItem.at(item) for item in page.items], page.next_cursor)
 
 
 @router.get("/graph/entities/{entity_id}", response_model=Envelope[EntityDetail], summary="Get an entity")
@@ -75,7 +75,7 @@ async def get_entity(
 ) -> dict[str, Any]:
     """Return an entity with its names, chunks and heaviest relationships, of visible documents only."""
     entity = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_read_types(relation_types), as_of=as_of)
-    return enveloped(request, EntityDetail.at(entity))
+    return wrap_data(request, EntityDetail.at(entity))
 
 
 @router.get(
@@ -99,7 +99,7 @@ async def get_neighbourhood(
     """Return the entities within `hops` relationships, with the relationships between them as edges."""
     options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
     neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options)
-    return enveloped(request, NeighbourhoodView.of(neighbourhood))
+    return wrap_data(request, NeighbourhoodView.of(neighbourhood))
 
 
 @router.post(
@@ -114,7 +114,7 @@ async def find_paths(request: Request, services: Services, caller: Reader, body:
         result = await services.graph.find_paths_of_question(caller, body.query, body.options())
     else:
         result = await services.graph.find_paths(caller, body.source or [], body.target or [], body.options())
-    return enveloped(request, PathsView.of(result))
+    return wrap_data(request, PathsView.of(result))
 
 
 @router.get(
@@ -145,14 +145,14 @@ async def export_graph(
     lift_timeout(request.scope)
     parts = services.graph.export_graph(caller, format, as_of=as_of)
     # A store that does not answer is reported before the response begins.
-    first = await anext(parts)
+    first_part = await anext(parts)
     headers = {"Content-Disposition": content_disposition(f"graph.{format}")}
-    return StreamingResponse(_encode_parts(first, parts), media_type=WRITERS[format].media_type, headers=headers)
+    return StreamingResponse(_encode_parts(first_part, parts), media_type=WRITERS[format].media_type, headers=headers)
 
 
-async def _encode_parts(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
+async def _encode_parts(first_part: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
     async with aclosing(parts):
-        yield first.encode()
+        yield first_part.encode()
         async for part in parts:
             yield part.encode()
 

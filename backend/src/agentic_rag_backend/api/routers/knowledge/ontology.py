@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.knowledge.ontology import OntologyBody, OntologyView
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
@@ -17,7 +17,7 @@ router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 @router.get("/ontology", response_model=Envelope[OntologyView], summary="Types of entities and relationships")
 async def get_ontology(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """Return the types that a language model uses when it extracts from documents of this tenant."""
-    return enveloped(request, OntologyView.of(await services.admin.get_ontology(caller)))
+    return wrap_data(request, OntologyView.of(await services.admin.get_ontology(caller)))
 
 
 @router.put("/ontology", response_model=Envelope[OntologyView], summary="Replace the ontology")
@@ -26,4 +26,4 @@ async def put_ontology(request: Request, services: Services, caller: Administrat
 
     The deployment's own ontology makes the tenant follow the deployment again.
     """
-    return enveloped(request, OntologyView.of(await services.admin.replace_ontology(caller, body.ontology())))
+    return wrap_data(request, OntologyView.of(await services.admin.replace_ontology(caller, body.ontology())))

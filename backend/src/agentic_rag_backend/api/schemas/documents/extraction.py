@@ -95,7 +95,7 @@ def _entities(extraction: Extraction) -> list[FoundEntity]:
             update={"count": entity.count + (not mention.about), "about": entity.about or mention.about}
         )
     for alias in extraction.aliases:
-        known = entities.get(normalise_name(alias.name))
-        if known is not None and alias.alias not in known.aliases:
-            known.aliases.append(alias.alias)
+        base_entity = entities.get(normalise_name(alias.name))
+        if base_entity is not None and alias.alias not in base_entity.aliases:
+            base_entity.aliases.append(alias.alias)
     return list(entities.values())

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.domain.location import Box, Region, box_around
+from agentic_rag_backend.domain.location import Box, Region, enclose_regions
 
 BOX_DESCRIPTION = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
 
@@ -51,14 +51,14 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     """Return the fields of `FilePlace`."""
     if not regions:
         return {"page": None, "page_label": None, "bbox": None, "sheet": None, "cells": None, "regions": []}
-    first = regions[0]
-    neighbours = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
+    first_region = regions[0]
+    neighbours = [region for region in regions if (region.page, region.sheet) == (first_region.page, first_region.sheet)]
     ranges = [region.cells for region in neighbours if region.cells]
     return {
-        "page": first.page,
-        "page_label": first.label,
-        "bbox": _round_box(box_around(neighbours)),
-        "sheet": first.sheet,
+        "page": first_region.page,
+        "page_label": first_region.label,
+        "bbox": _round_box(enclose_regions(neighbours)),
+        "sheet": first_region.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],
     }
@@ -71,5 +71,5 @@ def _round_box(box: Box | None) -> Box | None:
 
 def _spanning(ranges: Sequence[str]) -> str:
     """Return the range from the first cell of the first range to the last cell of the last one."""
-    first, last = ranges[0].partition(":")[0], ranges[-1].rpartition(":")[2]
-    return first if first == last else f"{first}:{last}"
+    start, end = ranges[0].partition(":")[0], ranges[-1].rpartition(":")[2]
+    return start if start == end else f"{start}:{end}"

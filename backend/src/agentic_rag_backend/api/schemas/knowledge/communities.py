@@ -96,8 +96,8 @@ class ThemeIndexStatus(View):
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Self:
         """Return the response for a status of the index's service."""
-        last = status["last_job"]
-        return cls(**{**status, "last_job": JobView.of(last) if last else None})
+        last_job = status["last_job"]
+        return cls(**{**status, "last_job": JobView.of(last_job) if last_job else None})
 
 
 class CommunityStatus(ThemeIndexStatus):

@@ -11,7 +11,7 @@ from pydantic import Field
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
+from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
 VALID_AT = "when it begins to hold; null: unknown"
@@ -43,13 +43,13 @@ class EntityItem(EntityView):
     )
 
     @classmethod
-    def at(cls, listed: ListedEntity) -> EntityItem:
+    def at(cls, item: ListedEntity) -> EntityItem:
         """Return the view of an entity of a list."""
-        entity = listed.entity
+        entity = item.entity
         match: Literal["whole", "beginning", "word"] | None = None
-        if listed.match is not None:
-            match = ("whole", "beginning", "word")[listed.match]
-        return cls(id=entity.id, name=entity.name, type=entity.type, mention_count=listed.mention_count, match=match)
+        if item.match is not None:
+            match = ("whole", "beginning", "word")[item.match]
+        return cls(id=entity.id, name=entity.name, type=entity.type, mention_count=item.mention_count, match=match)
 
 
 class StatementView(View):

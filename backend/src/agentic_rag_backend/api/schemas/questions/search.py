@@ -194,7 +194,7 @@ class TraceView(View):
             fusion=trace.fusion,
             fallback_used=trace.fallback_used,
             fallback_reason=trace.fallback_reason,
-            processing_time_ms=rounded(trace.processing_time_ms),
+            processing_time_ms=round_times(trace.processing_time_ms),
             warnings=list(trace.warnings),
             details=dict(trace.details),
             sufficient=trace.sufficient,
@@ -294,6 +294,6 @@ class DualLevelView(View):
         )
 
 
-def rounded(times: Mapping[str, float]) -> dict[str, float]:
+def round_times(times: Mapping[str, float]) -> dict[str, float]:
     """Return milliseconds rounded to two decimals."""
     return {name: round(value, 2) for name, value in times.items()}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from agentic_rag_backend.generation.claims.tokens import Mention, Token, mentions_in, outside_parentheses
+from agentic_rag_backend.generation.claims.tokens import Token, TokenMention, mentions_in, outside_parentheses
 from agentic_rag_backend.language.vocabulary.lexicon import Language, plain_form
 
 Frame = tuple[str, ...]
@@ -72,7 +72,9 @@ def _list_neighbours(
                 yield mention.forms, side, tokens[at].form
 
 
-def list_frames(tokens: Sequence[Token], names: Collection[str], language: Language) -> list[tuple[Mention, frozenset[Frame]]]:
+def list_frames(
+    tokens: Sequence[Token], names: Collection[str], language: Language
+) -> list[tuple[TokenMention, frozenset[Frame]]]:
     """Return the names and numbers with the words around them.
 
     In further frames all names are alike: "besiegte <name>" stands before "Anna Petersen", and "<name> besiegte" if the two
@@ -100,11 +102,11 @@ def _mark_nouns(tokens: Sequence[Token], language: Language) -> Iterator[Token]:
 
 
 def _collapse_names(
-    tokens: Sequence[Token], mentions: Sequence[Mention], language: Language
-) -> tuple[list[Token], list[tuple[Mention, Mention]]]:
+    tokens: Sequence[Token], mentions: Sequence[TokenMention], language: Language
+) -> tuple[list[Token], list[tuple[TokenMention, TokenMention]]]:
     """Return the words with one word for each name, and each name with its place in them."""
     collapsed: list[Token] = []
-    places: list[tuple[Mention, Mention]] = []
+    places: list[tuple[TokenMention, TokenMention]] = []
     end = 0
     for mention in mentions:
         if not mention.number:
@@ -117,7 +119,7 @@ def _collapse_names(
     return [*collapsed, *tokens[end:]], places
 
 
-def _frames_of(tokens: Sequence[Token], mention: Mention, language: Language, *, named: bool = False) -> frozenset[Frame]:
+def _frames_of(tokens: Sequence[Token], mention: TokenMention, language: Language, *, named: bool = False) -> frozenset[Frame]:
     before = _select_words(tokens, mention, -1, language)
     after = _select_words(tokens, mention, 1, language)
     sides = [("before", _take_enough(before))]
@@ -141,7 +143,7 @@ def _take_enough(words: Sequence[Token], *, least: int = 2) -> Sequence[Token]:
     return words[:3]
 
 
-def _select_words(tokens: Sequence[Token], mention: Mention, step: int, language: Language) -> list[Token]:
+def _select_words(tokens: Sequence[Token], mention: TokenMention, step: int, language: Language) -> list[Token]:
     """Return up to three words before or after a mention, nearest first, up to the next punctuation."""
     words: list[Token] = []
     at = mention.first - 1 if step < 0 else mention.last + 1

@@ -51,7 +51,7 @@ def joins_names(claim: Sequence[Token], texts: Sequence[Sequence[Token]], names:
     for text in texts:
         for mention in mentions_in(text, names):
             forms = [token.form for token in text[mention.first : mention.last + 1] if token.content]
-            pairs.update((first, second) for index, first in enumerate(forms) for second in forms[index + 1 :])
+            pairs.update((form, later_form) for index, form in enumerate(forms) for later_form in forms[index + 1 :])
     for mention in mentions_in(claim, names):
         forms = [token.form for token in claim[mention.first : mention.last + 1] if token.content]
         if any(pair not in pairs and set(pair) <= names for pair in pairwise(forms)):

@@ -18,14 +18,14 @@ _STOPS = frozenset(";:.!?。；：！？，")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class PolarityScope:
     """The first words that a denial or a hedge applies to."""
 
     at: int
     forms: tuple[str, ...]
 
 
-def find_denials(tokens: Sequence[Token], language: Language) -> list[Scope]:
+def find_denials(tokens: Sequence[Token], language: Language) -> list[PolarityScope]:
     """Return the scopes of denials. "Not only" and "not … until" deny nothing."""
     scopes = []
     for index, token in enumerate(tokens):
@@ -39,14 +39,16 @@ def find_denials(tokens: Sequence[Token], language: Language) -> list[Scope]:
             or (language.code == ENGLISH and token.capital and after and after[0].capital)
         ):
             continue
-        scopes.append(Scope(index, _scope_of(tokens, index, language)))
+        scopes.append(PolarityScope(index, _scope_of(tokens, index, language)))
     return scopes
 
 
-def find_hedges(tokens: Sequence[Token], language: Language) -> list[Scope]:
+def find_hedges(tokens: Sequence[Token], language: Language) -> list[PolarityScope]:
     """Return the scopes of hedges."""
     return [
-        Scope(index, _scope_of(tokens, index, language)) for index in range(len(tokens)) if _is_hedge(tokens, index, language)
+        PolarityScope(index, _scope_of(tokens, index, language))
+        for index in range(len(tokens))
+        if _is_hedge(tokens, index, language)
     ]
 
 
@@ -84,7 +86,7 @@ def is_denial(token: Token, language: Language) -> bool:
     return token.form in language.negations or token.form in language.denying_verbs or token.form.endswith("n't")
 
 
-def _states_scope(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
+def _states_scope(scope: PolarityScope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
     """Return whether ``forms`` state the words of the scope. If the quote repeats the first, both words must match."""
     if not scope.forms or scope.forms[0] not in forms:
         return False

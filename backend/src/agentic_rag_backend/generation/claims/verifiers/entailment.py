@@ -84,7 +84,7 @@ class EntailmentVerifier:
             return verdicts
         try:
             async with asyncio.timeout(self._seconds_left()):
-                read = await self._reader.read(
+                inferences = await self._reader.read(
                     [(question.premise, verdicts[question.index].claim.text) for question in questions]
                 )
         except TimeoutError:
@@ -95,7 +95,7 @@ class EntailmentVerifier:
             self._failures.append(f"the reader did not read the sentences: {error.code}")
             return verdicts
         answers: dict[int, list[tuple[_Question, Inference]]] = {}
-        for question, inference in zip(questions, read, strict=True):
+        for question, inference in zip(questions, inferences, strict=True):
             answers.setdefault(question.index, []).append((question, inference))
         for index, answers_of_claim in answers.items():
             verdicts[index] = _decide_claim(verdicts[index], answers_of_claim)
@@ -141,9 +141,9 @@ class EntailmentVerifier:
         return None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
 
 
-def _decide_claim(verdict: Verdict, read: Sequence[tuple[_Question, Inference]]) -> Verdict:
+def _decide_claim(verdict: Verdict, inferences: Sequence[tuple[_Question, Inference]]) -> Verdict:
     """Return the verdict of a claim that was read with one or several quotes."""
-    question, best = max(read, key=lambda pair: pair[1].entailment)
+    question, best = max(inferences, key=lambda pair: pair[1].entailment)
     if best.likeliest == "entailment":
         supports = question.supports
         if not verdict.holds:

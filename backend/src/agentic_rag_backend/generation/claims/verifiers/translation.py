@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.comparison.conflicts import misquotes
 from agentic_rag_backend.generation.claims.comparison.polarity import find_denials, find_hedges
-from agentic_rag_backend.generation.claims.passages import IndexedPassage, Window
+from agentic_rag_backend.generation.claims.passages import IndexedPassage, QuoteWindow
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import Token, mentions_in, read_tokens
 from agentic_rag_backend.generation.claims.verifiers.lexical import MAX_CLAIM_CHARACTERS, LexicalVerifier
@@ -186,7 +186,7 @@ class _ReadClaim:
     language: Language
 
 
-def _find_contradiction(claim: _ReadClaim, passage: IndexedPassage, window: Window) -> Reason | None:
+def _find_contradiction(claim: _ReadClaim, passage: IndexedPassage, window: QuoteWindow) -> Reason | None:
     quote = passage.within(window.start, window.end)
     evidence = [*quote, *passage.title]
     if not _values_of(claim.tokens, claim.language) <= _values_of(evidence, passage.language):

@@ -92,7 +92,7 @@ class VerbatimPassage:
         while at >= 0:
             first = bisect_left(places, at)
             last = first + len(pieces) - 1
-            if operators and operators != self._operators_between(first, last):
+            if operators and operators != self._list_operators(first, last):
                 changed = changed or (first, last)
             elif first in self._firsts and last in self._lasts:
                 return self._make_copy(first, last, whole=True)
@@ -103,29 +103,35 @@ class VerbatimPassage:
             return replace(self._make_copy(*changed, whole=False), qualified=True)
         return None if match is None else self._make_copy(*match, whole=False)
 
-    def _operators_between(self, first: int, last: int) -> list[str]:
-        return _OPERATORS.findall(self._indexed.passage.text, self._pieces[first].start, self._pieces[last].end)
+    def _list_operators(self, start_piece: int, end_piece: int) -> list[str]:
+        return _OPERATORS.findall(self._indexed.passage.text, self._pieces[start_piece].start, self._pieces[end_piece].end)
 
-    def _make_copy(self, first: int, last: int, *, whole: bool) -> Copy:
-        start, end = self._pieces[first].start, self._pieces[last].end
+    def _make_copy(self, start_piece: int, end_piece: int, *, whole: bool) -> Copy:
+        start, end = self._pieces[start_piece].start, self._pieces[end_piece].end
         inside = [sentence for sentence in self._indexed.sentences if sentence.start < end and start < sentence.end]
         if inside:
             around = min(inside[0].start, start), max(inside[-1].end, end)
             start, end = around if around[1] - around[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
         forms = frozenset(token.form for token in self._indexed.within(start, end))
-        before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
-        after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
-        limited = before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit()
+        before = self._pieces[start_piece - 1].text if start_piece and self._pieces[start_piece - 1].start >= start else ""
+        after = (
+            self._pieces[end_piece + 1].text
+            if end_piece + 1 < len(self._pieces) and self._pieces[end_piece + 1].end <= end
+            else ""
+        )
+        limited = before in _LIMITS_OF_NUMBERS and self._pieces[start_piece].text[0].isdigit()
         limited = not whole and (limited or not _LIMITS.isdisjoint((before, after)))
-        formula = any(piece.text == "=" for piece in self._pieces[first : last + 1]) and self._is_part(first, last)
+        formula = any(piece.text == "=" for piece in self._pieces[start_piece : end_piece + 1]) and self._is_part(
+            start_piece, end_piece
+        )
         support = SupportingSpan(self._indexed.passage, start, end, 1.0, forms)
-        qualified = not whole and (formula or (before in ("-", "−") and self._pieces[first].text[0].isdigit()))
+        qualified = not whole and (formula or (before in ("-", "−") and self._pieces[start_piece].text[0].isdigit()))
         return Copy(support, self._indexed.language, whole, qualified, limited or (before == "of" and not whole))
 
-    def _is_part(self, first: int, last: int) -> bool:
+    def _is_part(self, start_piece: int, end_piece: int) -> bool:
         """Return whether a formula goes on after the last piece, or began before the first."""
-        text, start = self._indexed.passage.text, self._pieces[first].start
-        after = _GOES_ON.match(text, self._pieces[last].end)
+        text, start = self._indexed.passage.text, self._pieces[start_piece].start
+        after = _GOES_ON.match(text, self._pieces[end_piece].end)
         return after is not None or _WENT_BEFORE.search(text[max(0, start - 4) : start]) is not None
 
     @cached_property

@@ -75,7 +75,7 @@ class AstChunker:
 
         for section in join_tiny_sections(_split_sections(cutter, definitions), join_sections):
             for start, end in cutter.cut_span(section.start, section.end):
-                yield replace(cutter.make_piece(start, end, section.path), header=imports.list_used(start, end))
+                yield replace(cutter.make_piece(start, end, section.path), header=imports.list_used_imports(start, end))
 
 
 def _split_sections(cutter: Cutter, definitions: Sequence[Definition]) -> Iterator[Section]:
@@ -116,7 +116,7 @@ class _Imports:
                 bound = frozenset(_NAME.findall(line.rpartition(" import ")[2])) - _KEYWORDS
                 self._lines.append((definition.start_char, line, bound))
 
-    def list_used(self, start: int, end: int) -> str:
+    def list_used_imports(self, start: int, end: int) -> str:
         """Return the imports above [start, end) that it uses, a line each."""
         used = frozenset(_NAME.findall(self._text[start:end]))
         lines = [line for position, line, names in self._lines if position < start and names & used]

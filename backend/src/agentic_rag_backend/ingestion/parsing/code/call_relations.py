@@ -155,7 +155,7 @@ def _add_call(file: _File, walk: DefinitionWalk, span: Span) -> None:
     call_text = file.content[slice(*span)].decode("utf-8", "replace").strip()
     matched = _CALLEE.fullmatch(call_text)
     if matched is not None:
-        caller = tuple(part for name in walk.path_around(span[0]) for part in _STEP.split(name))
+        caller = tuple(part for name in walk.path_at(span[0]) for part in _STEP.split(name))
         file.calls.setdefault((caller, tuple(_STEP.split(matched[1]))), span)
 
 

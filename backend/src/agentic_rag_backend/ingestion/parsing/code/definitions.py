@@ -9,7 +9,7 @@ from typing import Literal
 
 import tree_sitter
 
-from agentic_rag_backend.ingestion.parsing.code.grammars import FUNCTION_VALUES, LANGUAGES, Language, load_grammar
+from agentic_rag_backend.ingestion.parsing.code.grammars import FUNCTION_VALUES, LANGUAGES, CodeLanguage, load_grammar
 
 MAX_BYTES = 2 * 1024 * 1024
 """Larger files have no definitions. They are generated, and a syntax tree takes about 200 bytes a byte."""
@@ -53,7 +53,7 @@ def find_definitions(text: str, language: str) -> tuple[Definition, ...]:
     return tuple(in_characters(DefinitionWalk(content, node_kinds).find_all(tree), content))
 
 
-def tree_of(content: bytes, language: Language) -> tree_sitter.Tree | None:
+def tree_of(content: bytes, language: CodeLanguage) -> tree_sitter.Tree | None:
     """Return the syntax tree of the first grammar that finds no error, else of the first grammar. None: the code is too large
     or too complicated.
     """
@@ -86,7 +86,7 @@ def _parse_code(content: bytes, language: tree_sitter.Language) -> tree_sitter.T
 class DefinitionWalk:
     """Finds definitions with a cursor. Offsets are bytes."""
 
-    def __init__(self, content: bytes, language: Language) -> None:
+    def __init__(self, content: bytes, language: CodeLanguage) -> None:
         self._content, self._language = content, language
         self._around: list[Definition] = []
         self._above = (0, 0)
@@ -108,7 +108,7 @@ class DefinitionWalk:
             return definition
         return None
 
-    def path_around(self, start: int) -> tuple[str, ...]:
+    def path_at(self, start: int) -> tuple[str, ...]:
         """Return the path of the definition around the byte ``start``, which no earlier step has passed. Empty: the file."""
         return next((definition.path for definition in reversed(self._around) if start < definition.end_char), ())
 

@@ -11,7 +11,7 @@ import tree_sitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
+class CodeLanguage:
     """Node types of one language.
 
     Args:
@@ -51,8 +51,8 @@ def _make_language(
     calls: str = "",
     around: str = "",
     receiver: str | None = None,
-) -> Language:
-    return Language(
+) -> CodeLanguage:
+    return CodeLanguage(
         grammars=tuple(grammars.split()),
         classes=frozenset(classes.split()),
         functions=frozenset(functions.split()),
@@ -74,7 +74,7 @@ _SCRIPT_VALUES = {
 _SCRIPT_FUNCTIONS = "function_declaration generator_function_declaration method_definition"
 _C_CLASSES = "struct_specifier union_specifier enum_specifier type_definition"
 
-LANGUAGES: Mapping[str, Language] = {
+LANGUAGES: Mapping[str, CodeLanguage] = {
     "python": _make_language(
         "tree_sitter_python",
         classes="class_definition",
@@ -178,6 +178,6 @@ LANGUAGES: Mapping[str, Language] = {
 
 @functools.cache
 def load_grammar(name: str) -> tree_sitter.Language:
-    """Return the grammar that `Language.grammars` names."""
+    """Return the grammar that `CodeLanguage.grammars` names."""
     module, _, function = name.partition(":")
     return tree_sitter.Language(getattr(importlib.import_module(module), function or "language")())

@@ -12,7 +12,7 @@ from agentic_rag_backend.ingestion.parsing.pdf.headings import Outline, larger_t
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
-from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine, box_around
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine, enclose_boxes
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import on_page
 
 _COMPOUND = re.compile(r"(?<!\w)\w+-\w+")
@@ -59,7 +59,7 @@ class _Places:
     def locate_lines(self, lines: Sequence[TextLine]) -> dict[str, Any]:
         """Return the place of a heading, on its first page."""
         first_line = lines[0]
-        box = box_around(line.box for line in lines if (line.page, line.turn) == (first_line.page, first_line.turn))
+        box = enclose_boxes(line.box for line in lines if (line.page, line.turn) == (first_line.page, first_line.turn))
         return {**self.locate_line(first_line), "box": on_page(box, first_line.turn)}
 
 

@@ -74,7 +74,7 @@ class TextLine:
         return self.text + "-" if self.hyphen else self.text
 
 
-def box_around(boxes: Iterable[Box]) -> Box:
+def enclose_boxes(boxes: Iterable[Box]) -> Box:
     """Return the smallest box around all ``boxes``, at least one."""
     lefts, bottom, right, top = zip(*boxes, strict=True)
     return min(lefts), min(bottom), max(right), max(top)
@@ -95,7 +95,7 @@ def segments_of(words: Iterable[PdfWord]) -> list[Segment]:
             if len(word.text) > max(len(last_word.text) for last_word in last_segment.words[-2:]):
                 last_segment.size = word.size
             last_segment.words.append(word)
-            last_segment.box = box_around((last_segment.box, word.box))
+            last_segment.box = enclose_boxes((last_segment.box, word.box))
         else:
             segments.append(Segment([word], word.box, word.size))
     return segments
@@ -132,7 +132,7 @@ def line_of(row: Sequence[Segment], turn: int, page: int) -> TextLine | None:
         return None
     return TextLine(
         text=text,
-        box=box_around(segment.box for segment in row),
+        box=enclose_boxes(segment.box for segment in row),
         size=_usual_size(row),
         turn=turn,
         page=page,

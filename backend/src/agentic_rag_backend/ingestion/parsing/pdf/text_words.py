@@ -70,7 +70,7 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[PdfWord]:
         if size < _SMALLEST or not all(map(math.isfinite, (*begin, *end))):
             continue
         if _flows_on(begin, end):
-            yield PdfWord(match[0], _box_around(begin, end), size, turn)
+            yield PdfWord(match[0], _enclose_boxes(begin, end), size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
         yield from _split_word(match[0], [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)], turn)
@@ -116,7 +116,7 @@ def _flows_on(begin: Box, end: Box) -> bool:
     return min(begin[3], end[3]) - max(begin[1], end[1]) > 0.3 * (begin[3] - begin[1]) or begin == end
 
 
-def _box_around(box: Box, other_box: Box) -> Box:
+def _enclose_boxes(box: Box, other_box: Box) -> Box:
     return min(box[0], other_box[0]), min(box[1], other_box[1]), max(box[2], other_box[2]), max(box[3], other_box[3])
 
 
@@ -127,7 +127,7 @@ def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[PdfWord]:
             continue
         box = boxes[start]
         for next_box in boxes[start + 1 : index]:
-            box = _box_around(box, next_box)
+            box = _enclose_boxes(box, next_box)
         if box[3] - box[1] >= _SMALLEST:
             yield PdfWord(text[start:index], box, boxes[start][3] - boxes[start][1], turn)
         start = index

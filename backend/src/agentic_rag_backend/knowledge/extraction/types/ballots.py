@@ -55,8 +55,10 @@ class Ballot:
         """Add one occurrence: its neighbours, and the votes of the rules on them."""
         begin, end = sentence
         places = (span.first - 2, span.first - 1, span.last, span.last + 1)
-        first, second, third, fourth = (tokens.words[position] if begin <= position < end else "" for position in places)
-        self.uses.append((first, second, third, fourth))
+        first_word, second_word, third, fourth = (
+            tokens.words[position] if begin <= position < end else "" for position in places
+        )
+        self.uses.append((first_word, second_word, third, fourth))
         if span.kind == "quoted":
             self.quoted += 1
             self.vote(WORK, 3.5)

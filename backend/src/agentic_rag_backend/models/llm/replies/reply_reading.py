@@ -97,20 +97,20 @@ def read_structured_reply(
     raw: RawReply, schema: Mapping[str, Any], *, partial: bool = False
 ) -> tuple[ReadReply, ReadObject | str]:
     """Return the text of a reply and the object in it, or the error in it. The error is for the model."""
-    read = read_text(raw)
-    if LOOP in read.mended and not raw.cut:
+    reading = read_text(raw)
+    if LOOP in reading.mended and not raw.cut:
         # Equal items of an object that is whole are no loop.
         text, _ = without_reasoning(raw.content)
         parsed = _object_or_error(text, schema)
         if isinstance(parsed, ReadObject) and not _has_loop(parsed.value):
-            mended = tuple(kind for kind in read.mended if kind != LOOP)
-            return replace(read, text=text, cut=False, mended=mended), parsed
-    if not read.text.strip() and raw.reasoning.strip() and not raw.cut:
+            mended = tuple(kind for kind in reading.mended if kind != LOOP)
+            return replace(reading, text=text, cut=False, mended=mended), parsed
+    if not reading.text.strip() and raw.reasoning.strip() and not raw.cut:
         # Some servers put an object that a grammar enforces into the field for reasoning.
         parsed = _object_or_error(raw.reasoning, schema)
         if isinstance(parsed, ReadObject):
-            return read, ReadObject(parsed.value, mended=(*parsed.mended, ANOTHER_FIELD))
-    return read, _object_or_error(read.text, schema, partial=partial, cut=read.cut)
+            return reading, ReadObject(parsed.value, mended=(*parsed.mended, ANOTHER_FIELD))
+    return reading, _object_or_error(reading.text, schema, partial=partial, cut=reading.cut)
 
 
 def _has_loop(value: Any) -> bool:

@@ -62,7 +62,9 @@ def language_model(bridge: Bridge, model: LanguageModel) -> Any:
 
 def _to_port(request: Request) -> ModelRequest:
     system = request.system if isinstance(request.system, str) else "\n".join(part.text for part in request.system or ())
-    turns = [Message("assistant" if each.role == "assistant" else "user", each.text or _EMPTY) for each in request.messages]
+    turns = [
+        Message("assistant" if message.role == "assistant" else "user", message.text or _EMPTY) for message in request.messages
+    ]
     return ModelRequest(
         prompt=PROPOSAL,
         messages=(*((Message("system", system),) if system else ()), *turns),

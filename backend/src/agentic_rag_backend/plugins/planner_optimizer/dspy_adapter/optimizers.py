@@ -96,7 +96,7 @@ def optimizer(name: str) -> Optimizer:
 
     async def run(work: Work) -> str | None:
         bridge = Bridge(asyncio.get_running_loop())
-        questions = {each.example.row: each for each in (*work.training, *work.validation)}
+        questions = {question.example.row: question for question in (*work.training, *work.validation)}
         workbench = Workbench(bridge, work.instructions, work.trials, questions, work.validation)
         return await asyncio.to_thread(_compile, COMPILE[name], work, bridge, workbench)
 

@@ -101,7 +101,8 @@ class PlannedSearchProgram(dspy.Module):  # type: ignore[misc]
 def examples_of(questions: Sequence[Question]) -> list[Any]:
     """Return questions as DSPy's examples."""
     return [
-        dspy.Example(question=each.example.question, row=each.example.row).with_inputs("question", "row") for each in questions
+        dspy.Example(question=question.example.question, row=question.example.row).with_inputs("question", "row")
+        for question in questions
     ]
 
 
@@ -122,7 +123,7 @@ def _feedback(prediction: Any) -> str:
         return "The reply was no valid JSON object of the required fields, so that no plan was used."
     if not prediction.missed:
         return "The search found everything that the question needs."
-    missed = [fence("passage", each[:_SHOWN_CHARACTERS]) for each in prediction.missed[:_SHOWN_MISSED]]
+    missed = [fence("passage", passage[:_SHOWN_CHARACTERS]) for passage in prediction.missed[:_SHOWN_MISSED]]
     return "\n".join(
         [
             f"The search found {prediction.recall:.0%} of what the question needs. It missed these documents or passages, "

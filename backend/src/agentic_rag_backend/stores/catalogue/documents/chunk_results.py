@@ -38,7 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.questions import (
     read_questions,
     recorded_questions,
 )
-from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, record_parsed, writable
+from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, record_parsed_text, writable
 from agentic_rag_backend.stores.catalogue.rows import batches, upsert
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
 
@@ -165,7 +165,7 @@ def save_prepared(
     """
     _require_owner(document_id, version, [item.chunk for item in prepared])
     if parsed is not None:
-        status = record_parsed(connection, tenant, document_id, version, parsed)
+        status = record_parsed_text(connection, tenant, document_id, version, parsed)
     else:
         status = writable(connection, tenant, document_id, version)
     if status is not None and prepared:
@@ -234,20 +234,20 @@ def save_extractions(
 
 
 def reuse(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
+    connection: Connection, tenant: TenantId, document_id: str, version: int, requests: Sequence[tuple[Chunk, str]]
 ) -> frozenset[str]:
-    """Stage the chunks of ``wanted``, (chunk, recipe), that have recorded results. Return their chunk ids.
+    """Stage the chunks of ``requests``, (chunk, recipe), that have recorded results. Return their chunk ids.
 
     A result counts if it has the same recipe and no failure. It may belong to this version, or to another version of
     the document; then it is copied. `NotFound` if the document was deleted.
 
     Takes three statements per 500 chunks. Vectors stay in the database.
     """
-    _require_owner(document_id, version, [chunk for chunk, _ in wanted])
+    _require_owner(document_id, version, [chunk for chunk, _ in requests])
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     reused: set[str] = set()
-    for batch in batches(wanted):
+    for batch in batches(requests):
         recipes = {chunk.id: recipe for chunk, recipe in batch}
         recorded = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": list(recipes.items())}).all()
         own_ids = {row.chunk_id for row in recorded if row.version == version}
@@ -277,7 +277,7 @@ def _insert_positions(
     """Insert the positions of chunks in a version, in place of the staged ones. The chunks' texts already exist."""
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     if connection.execute(_ANY, bound).first() is not None:
-        _remove_staged(connection, tenant, document_id, version, positioned)
+        _remove_staged_rows(connection, tenant, document_id, version, positioned)
     common = {"tenant_id": tenant.value, "document_id": document_id}
     connection.execute(_INSERT_CHUNKS, [_chunk_row(common, chunk) for chunk in positioned])
 
@@ -292,7 +292,9 @@ def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
     }
 
 
-def _remove_staged(connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]) -> None:
+def _remove_staged_rows(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]
+) -> None:
     """Remove the staged rows that ``replaced`` replaces, by chunk or by position."""
     for batch in batches(replaced):
         here = and_(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)

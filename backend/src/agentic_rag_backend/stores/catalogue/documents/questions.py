@@ -150,8 +150,10 @@ def save(
     )
 
 
-def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Mapping[str, str]) -> frozenset[str]:
-    """Record the questions of ``wanted``, recipes by chunk id, that are known. Return the ids of their chunks.
+def reuse(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, requests: Mapping[str, str]
+) -> frozenset[str]:
+    """Record the questions of ``requests``, recipes by chunk id, that are known. Return the ids of their chunks.
 
     Questions count if they have the same recipe and no failure. They may belong to this version, or to another version of
     the document; then they are copied. The chunks are staged for the version. `NotFound` if the document was deleted.
@@ -161,7 +163,7 @@ def reuse(connection: Connection, tenant: TenantId, document_id: str, version: i
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     reused: set[str] = set()
-    for batch in batches(list(wanted.items())):
+    for batch in batches(list(requests.items())):
         recipes = dict(batch)
         recorded = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": batch}).all()
         own_ids = {row.chunk_id for row in recorded if row.version == version}

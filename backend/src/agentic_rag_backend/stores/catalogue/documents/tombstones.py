@@ -41,15 +41,15 @@ def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueu
 
 
 def retire_attachments(
-    connection: Connection, tenant: TenantId, parent_id: str, version: int, kept: Sequence[str], enqueue: Enqueue
+    connection: Connection, tenant: TenantId, parent_id: str, version: int, kept_locations: Sequence[str], enqueue: Enqueue
 ) -> int:
-    """Delete, as `tombstone` does, the attachments of a message that are at none of the ``kept`` places. Return their number.
+    """Delete, as `tombstone` does, the attachments of a message that are not at ``kept_locations``. Return their number.
 
     `NotFound` if the message was deleted, or shows another version.
     """
     lock_tenant(connection, tenant)
     require_parent(connection, tenant, parent_id, version)
-    retired = [row for row in _attached_to(connection, tenant, [parent_id]) if row["place"] not in kept]
+    retired = [row for row in _attached_to(connection, tenant, [parent_id]) if row["place"] not in kept_locations]
     for row in retired:
         _hide_all(connection, tenant, row, enqueue)
     return len(retired)

@@ -167,10 +167,10 @@ def save_parsed(connection: Connection, tenant: TenantId, document_id: str, vers
     If the text differs from the recorded text, chunks prepared from the old text are dropped. A version that is
     visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
     """
-    record_parsed(connection, tenant, document_id, version, parsed)
+    record_parsed_text(connection, tenant, document_id, version, parsed)
 
 
-def record_parsed(
+def record_parsed_text(
     connection: Connection, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion
 ) -> RowMapping | None:
     """Do the work of `DocumentCatalogue.save_parsed` and return what `writable` returned before."""
@@ -180,7 +180,7 @@ def record_parsed(
         return None
     bound = _bind_version(tenant, document_id, version)
     if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
-        drop_staged(connection, tenant, document_id, version)
+        drop_staged_rows(connection, tenant, document_id, version)
     metadata = plain(parsed.metadata)
     connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": metadata})
     if status["current_version"] == 0 and status["latest_version"] == version:
@@ -188,7 +188,7 @@ def record_parsed(
     return status
 
 
-def drop_staged(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+def drop_staged_rows(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     """Remove the staged data of one version that is not visible."""
     for table in STAGED_TABLES:
         connection.execute(

@@ -136,7 +136,7 @@ def activate_collections(folder: Path, fingerprint: str) -> None:
         shutil.rmtree(home, ignore_errors=True)  # same fingerprint, so it is empty: otherwise it would be in use
         built.rename(home)
         sync(folder)
-    _remove_replaced(folder, home)
+    _remove_replaced_folders(folder, home)
 
 
 def _home_of(folder: Path, fingerprint: str) -> Path:
@@ -166,7 +166,7 @@ def _damage_error(path: Path, reason: str) -> StoreDamaged:
     )
 
 
-def _remove_replaced(folder: Path, home: Path) -> None:
+def _remove_replaced_folders(folder: Path, home: Path) -> None:
     """Remove the folders that the record in ``home`` lists as replaced."""
     if not (home / _RECORD).exists():
         return
@@ -238,7 +238,7 @@ def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
 
 
 def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> None:
-    _remove_replaced(folder, home)
+    _remove_replaced_folders(folder, home)
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
             continue

@@ -63,7 +63,7 @@ class InverseFrequencies:
     def __init__(self) -> None:
         self._scopes: dict[TenantId, dict[str, _Scope]] = {}
 
-    def changed(self, tenant: TenantId) -> None:
+    def forget_tenant(self, tenant: TenantId) -> None:
         """Forget frequencies: points of the tenant are written or deleted."""
         for scope in self._scopes.get(tenant, {}).values():
             scope.points = None

@@ -94,7 +94,7 @@ class Replacement:
 
     async def _copy(self) -> None:
         # Nothing in the folder changes while writers wait.
-        async with self._shard.held():
+        async with self._shard.hold_writers():
             size, free = await asyncio.to_thread(_size_and_room, self._shard.folder)
             if free < _ROOM * size:
                 raise StoreUnavailable(
@@ -112,7 +112,7 @@ class Replacement:
             replayed = await self._catch_up(engine, down_to=_REMAINDER)
             with self._holding(), engine_errors("flushing"):
                 engine.flush()
-            async with self._shard.held():
+            async with self._shard.hold_writers():
                 replayed += await self._catch_up(engine, down_to=0)
                 # One step of the event loop: readers and writers see no intermediate state.
                 with self._holding():

@@ -42,10 +42,10 @@ class Shard:
         written: points written since the index was built, rewritten points counted again.
     """
 
-    def __init__(self, engine: EdgeShard, folder: Path, *, written: int = 0) -> None:
+    def __init__(self, engine: EdgeShard, folder: Path, *, write_count: int = 0) -> None:
         self.engine = engine
         self.folder = folder
-        self.written = written
+        self.written = write_count
         self.on_write: Callable[[], None] | None = None
         self._open = asyncio.Event()
         self._open.set()
@@ -69,7 +69,7 @@ class Shard:
             await self._open.wait()
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def hold_writers(self) -> AsyncIterator[None]:
         """Make writers wait; readers continue."""
         self._open.clear()
         try:
@@ -185,11 +185,11 @@ class Shard:
         """Raise `StorageFull` if the engine has no room. It writes through memory maps, so a full disk may kill the process."""
         require_room(self.folder, "the vector store", _LEAST_FREE_BYTES)
 
-    def _update(self, operation: UpdateOperation, written: int, *, removed: int = 0) -> None:
+    def _update(self, operation: UpdateOperation, write_count: int, *, removed: int = 0) -> None:
         self.require_room()
-        self._unflushed += written + removed
+        self._unflushed += write_count + removed
         with engine_errors("writing"):
             self.engine.update(operation)
-        self.written += written
+        self.written += write_count
         if self.on_write is not None:
             self.on_write()

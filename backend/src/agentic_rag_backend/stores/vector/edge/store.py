@@ -70,8 +70,8 @@ from agentic_rag_backend.stores.vector.points import (
     SPARSE,
     check_limit,
     checked_vectors,
-    described,
     fingerprint_of,
+    parse_payload,
     payload_of,
     point_id,
     scope_name,
@@ -167,7 +167,7 @@ class EdgeVectorStore:
             records = [self._point(tenant, collection, *parts) for parts in zip(batch, dense, tags, strict=True)]
             shard = await self._writable(collection)
             self._vocabularies[collection].add(tenant, set(chain.from_iterable(tags)))
-            self._frequencies[collection].changed(tenant)
+            self._frequencies[collection].forget_tenant(tenant)
             shard.upsert(records)
             await asyncio.sleep(0)
 
@@ -314,7 +314,7 @@ class EdgeVectorStore:
 
     async def _delete(self, tenant: TenantId, collection: Collection, doomed: EngineFilter) -> int:
         shard = await self._writable(collection)
-        self._frequencies[collection].changed(tenant)
+        self._frequencies[collection].forget_tenant(tenant)
         return shard.delete(doomed)
 
     def _point(
@@ -360,7 +360,7 @@ class EdgeVectorStore:
                 request = ScrollRequest(offset=offset, limit=_LISTED_POINTS, filter=filter, with_payload=DESCRIBED)
                 records, offset = self._shard(collection).engine.scroll(request)
             if records:
-                yield [described(record.payload or {}) for record in records]
+                yield [parse_payload(record.payload or {}) for record in records]
             if offset is None:
                 return
             await asyncio.sleep(0)

@@ -57,14 +57,14 @@ class UpkeepOptions:
 NO_UPKEEP = UpkeepOptions(min_points=0)
 
 
-def index_due(points: int, written: int, largest_scope: int, options: UpkeepOptions) -> bool:
+def index_due(points: int, write_count: int, largest_scope: int, options: UpkeepOptions) -> bool:
     """Return whether a build is worthwhile.
 
     It is if many points are not indexed, and either a tenant is too big to be scanned or too many points are in memory.
     """
-    if options.min_points == 0 or written <= options.unindexed_share * points:
+    if options.min_points == 0 or write_count <= options.unindexed_share * points:
         return False
-    return largest_scope > options.min_points or min(written, points) > options.most_held
+    return largest_scope > options.min_points or min(write_count, points) > options.most_held
 
 
 def retry_pause(failures: int, options: UpkeepOptions) -> float:

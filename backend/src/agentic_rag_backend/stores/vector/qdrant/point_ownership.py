@@ -37,10 +37,10 @@ async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
         marked = {**mark, **owner.mark()}
         await server.call("marking a collection", server.client.update_collection, name, metadata=marked)
     # If two deployments adopt at once, the overwritten one fails here.
-    await require_owned(server, unmarked, owner)
+    await require_owner(server, unmarked, owner)
 
 
-async def require_owned(server: QdrantServer, names: Some[str], owner: Owner) -> None:
+async def require_owner(server: QdrantServer, names: Some[str], owner: Owner) -> None:
     """Check that the collections belong to the deployment.
 
     Raises:

@@ -42,18 +42,18 @@ from agentic_rag_backend.stores.vector.points import (
     SPARSE,
     check_limit,
     checked_vectors,
-    described,
     fingerprint_of,
+    parse_payload,
     point_id,
     scope_name,
     tags_of_points,
 )
-from agentic_rag_backend.stores.vector.qdrant.point_ownership import claim, require_owned
+from agentic_rag_backend.stores.vector.qdrant.point_ownership import claim, require_owner
 from agentic_rag_backend.stores.vector.qdrant.server import (
     QdrantServer,
     activate_collections,
     open_collections,
-    require_supported,
+    require_supported_version,
 )
 from agentic_rag_backend.stores.vector.qdrant.server_requests import (
     Prepared,
@@ -135,7 +135,7 @@ class QdrantVectorStore:
         server = QdrantServer(client, timeout_s=timeout_s)
         try:
             encoder = Bm25Encoder(parameters)
-            await require_supported(server)
+            await require_supported_version(server)
             if owner is not None:  # before anything is created, or existing vectors are taken for ours
                 await claim(server, _prefix(owner), owner)
             mark = owner.mark() if owner is not None else {}
@@ -143,7 +143,7 @@ class QdrantVectorStore:
                 server, _prefix(owner), mark, fingerprint=fingerprint, dimensions=dimensions, building=building
             )
             if owner is not None:  # another deployment may have just created them
-                await require_owned(server, names.values(), owner)
+                await require_owner(server, names.values(), owner)
         except BaseException:
             await server.close()
             raise
@@ -269,7 +269,7 @@ class QdrantVectorStore:
 
     async def tenants(self) -> list[TenantId]:
         if self._owner is not None:  # the caller may remove the listed tenants as unknown
-            await require_owned(self._server, self._names.values(), self._owner)
+            await require_owner(self._server, self._names.values(), self._owner)
         tenants_found: set[TenantId] = set()
         for collection in Collection:
             tenants_found.update(TenantId(value) for value in await self._distinct(collection, "tenant", None))
@@ -379,7 +379,7 @@ class QdrantVectorStore:
         while filter is not None:
             records, offset = await self._scroll_points(collection, filter, limit=_LISTED_POINTS, offset=offset)
             if records:
-                yield [described(record.payload or {}) for record in records]
+                yield [parse_payload(record.payload or {}) for record in records]
             if offset is None:
                 return
 

@@ -155,7 +155,7 @@ class QdrantServer:
         self._timeout_s = timeout_s
         self._closed = False
 
-    async def call(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+    async def call(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **arguments: P.kwargs) -> T:
         """Return the result of ``method`` of `client`, which must be idempotent.
 
         Args:
@@ -164,14 +164,14 @@ class QdrantServer:
         Raises:
             StoreUnavailable: the server refused, or did not answer in time.
         """
-        return await self._within_time(doing, lambda: method(*args, **named), _ATTEMPTS)
+        return await self._within_time(doing, lambda: method(*args, **arguments), _ATTEMPTS)
 
-    async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+    async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **arguments: P.kwargs) -> T:
         """Do as `call` does, but never send the request twice."""
-        return await self._within_time(doing, lambda: method(*args, **named), 1)
+        return await self._within_time(doing, lambda: method(*args, **arguments), 1)
 
     async def write(
-        self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **named: P.kwargs
+        self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **arguments: P.kwargs
     ) -> None:
         """Apply ``method``. Afterwards every reader sees the write, and it survives a power loss.
 
@@ -180,7 +180,7 @@ class QdrantServer:
         """
 
         async def applied() -> None:
-            if (await method(*args, **named)).status is not models.UpdateStatus.COMPLETED:
+            if (await method(*args, **arguments)).status is not models.UpdateStatus.COMPLETED:
                 raise UnconfirmedWrite
 
         await self._within_time(doing, applied, _ATTEMPTS)
@@ -253,7 +253,7 @@ async def activate_collections(server: QdrantServer, prefix: str, fingerprint: s
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
-async def require_supported(server: QdrantServer) -> None:
+async def require_supported_version(server: QdrantServer) -> None:
     """Raise `ConfigurationError` if the server is too old."""
     version = (await server.call("reading the version", server.client.info)).version
     match = re.match(r"(\d+)\.(\d+)", version)
@@ -285,9 +285,9 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
 
 async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
     """Return the names of all collections under ``prefix``, for all fingerprints."""
-    pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
+    pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(collection.value for collection in Collection)})_[0-9a-f]{{16}}")
     response = await server.call("listing collections", server.client.get_collections)
-    return sorted(each.name for each in response.collections if pattern.fullmatch(each.name))
+    return sorted(collection.name for collection in response.collections if pattern.fullmatch(collection.name))
 
 
 async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:

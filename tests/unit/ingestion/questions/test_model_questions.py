@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.ingestion.questions.asking import writers_with
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
-from agentic_rag_backend.ingestion.questions.by_model import PASSAGES, ModelQuestions
+from agentic_rag_backend.ingestion.questions.model_questions import PASSAGES, ModelQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
 from agentic_rag_backend.plugins.question_grammar.patterns import PatternQuestions
 

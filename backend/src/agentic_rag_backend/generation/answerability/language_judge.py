@@ -104,11 +104,11 @@ class LanguageJudge:
         places = _list_sentences(passages)
         if not places:
             return Estimate(0.0, ())
-        shown = question[:ASKED_CHARACTERS]
-        asked = language_of_code(languages.question)
+        excerpt = question[:ASKED_CHARACTERS]
+        question_language = language_of_code(languages.question)
         if self._similarity is None:
-            return await asyncio.to_thread(_estimate_by_words, shown, places, languages)
-        vectors = await self._similarity.embed([shown, *(sentence.text for sentence in places)])
+            return await asyncio.to_thread(_estimate_by_words, excerpt, places, languages)
+        vectors = await self._similarity.embed([excerpt, *(sentence.text for sentence in places)])
         cosines = vectors[1:] @ vectors[0]
         order = [int(number) for number in np.argsort(-cosines, kind="stable")]
         best = places[order[0]]
@@ -118,9 +118,12 @@ class LanguageJudge:
         features = {
             "relative": relative_to(mean, cosines[order[0]]),
             "least_word": await self._least_word(
-                self._similarity, _question_words(shown, asked), _join_neighbours(places, order[0]), language_of_code(language)
+                self._similarity,
+                _question_words(excerpt, question_language),
+                _join_neighbours(places, order[0]),
+                language_of_code(language),
             ),
-            "absent": _share_missing(shown, passages, languages),
+            "absent": _share_missing(excerpt, passages, languages),
         }
         weights = WITHIN if language == languages.question else ACROSS
         least = mean + FURTHER * (cosines[order[0]] - mean)
@@ -221,14 +224,14 @@ def _estimate_by_words(question: str, places: Sequence[Place], languages: Langua
     """Return an estimate from the words alone."""
     language = language_of_code(languages.question)
     shares = [
-        _share_covered(question, sentence.text, language) if languages.passages[sentence.passage] == language.code else 0.0
+        _covered_share(question, sentence.text, language) if languages.passages[sentence.passage] == language.code else 0.0
         for sentence in places
     ]
     best = max(range(len(places)), key=lambda number: shares[number])
     return Estimate(_apply_logistic(BY_WORDS, {"covered": shares[best]}), (places[best],))
 
 
-def _share_covered(question: str, text: str, language: Language) -> float:
+def _covered_share(question: str, text: str, language: Language) -> float:
     """Return the share of the question's words that a text has. A character counts with the one before or after it."""
     tokens, quoted = read_tokens(question, language), read_tokens(text, language)
     forms = {token.form for token in quoted} | {_pair_at(quoted, index) for index in range(len(quoted))}

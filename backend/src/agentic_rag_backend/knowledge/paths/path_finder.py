@@ -31,7 +31,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
-from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -75,7 +75,7 @@ class _Search:
 
     def mentions(self, id: str) -> int:
         """Return the number of visible chunks that mention an entity."""
-        number = self.graph.mentioned(id)
+        number = self.graph.find_mentioned_number(id)
         return 0 if number is None else int(self.graph.document_frequency[number])
 
     def ref(self, id: str) -> EntityRef:

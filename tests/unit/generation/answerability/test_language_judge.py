@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.languages import (
+from agentic_rag_backend.generation.answerability.language_judge import (
     ASKED_CHARACTERS,
     MAX_ASKED_WORDS,
     MAX_SAID_WORDS,

@@ -38,10 +38,10 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
     """Log an unexpected error, and return a problem without its details."""
-    return problem(logged(error, request_id=request_id), request_id=request_id)
+    return problem(log_error(error, request_id=request_id), request_id=request_id)
 
 
-def logged(error: Exception, *, request_id: str) -> AgenticRagError:
+def log_error(error: Exception, *, request_id: str) -> AgenticRagError:
     """Log an unexpected error. Return the error that the caller sees, without details."""
     _log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
     return AgenticRagError("an unexpected error; search the server's log for this requestId")
@@ -144,15 +144,15 @@ def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]
 def _field_error(item: Any) -> dict[str, Any]:
     """Return the field, the message with the limit, and the shortened value of one error."""
     location = ".".join(str(part) for part in item["loc"] if part != "body")
-    shown: dict[str, Any] = {
+    details: dict[str, Any] = {
         "field": shorten_line(location, _MAX_FIELD) or "body",
         "message": message_of(item),
         "code": item["type"],
     }
     if item["type"] in ("missing", "extra_forbidden"):
-        return shown  # the value is the object around the field, or adds nothing
+        return details  # the value is the object around the field, or adds nothing
     value = item.get("input")
     if isinstance(value, (str, int, float, bool)):
-        shown["value"] = shorten_line(value, _MAX_SHOWN) if isinstance(value, str) else describe_value(value)
-    shown["message"] += f"; got {describe_value(value)}"
-    return shown
+        details["value"] = shorten_line(value, _MAX_SHOWN) if isinstance(value, str) else describe_value(value)
+    details["message"] += f"; got {describe_value(value)}"
+    return details

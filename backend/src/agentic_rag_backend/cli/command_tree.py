@@ -29,11 +29,11 @@ from agentic_rag_backend.plugins import load_plugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class CommandGroup:
     """Commands and groups under one name."""
 
     help: str
-    commands: Mapping[str, Run | Group]
+    commands: Mapping[str, Run | CommandGroup]
 
 
 COMMUNITIES = themes.describe_themes("/communities", size="entity_count", heading="#entities", metavar="COMMUNITY_ID")
@@ -43,7 +43,7 @@ NodeLevel = Annotated[int | None, typer.Option("--level", help="1: clusters of p
 JobState = Annotated[str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")]
 JobKind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")]
 
-COMMANDS: Mapping[str, Run | Group] = {
+COMMANDS: Mapping[str, Run | CommandGroup] = {
     "serve": serve.serve_api,
     "worker": serve.run_worker,
     "demo": demo.run_demo,
@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, Run | Group] = {
     "status": command(status.show_status),
     "doctor": doctor.check_deployment,
     "config": maintenance.show_config,
-    "documents": Group(
+    "documents": CommandGroup(
         help="Show, change and delete documents.",
         commands={
             "list": command(documents.list_documents),
@@ -70,8 +70,8 @@ COMMANDS: Mapping[str, Run | Group] = {
             "delete": command(documents.delete_document, work=True),
         },
     ),
-    "chunk": Group(help="Chunking of documents.", commands={"preview": command(documents.preview_chunks)}),
-    "jobs": Group(
+    "chunk": CommandGroup(help="Chunking of documents.", commands={"preview": command(documents.preview_chunks)}),
+    "jobs": CommandGroup(
         help="Show, cancel and retry jobs.",
         commands={
             "list": list_command(status.JOBS, "List jobs, newest first.", state=JobState, kind=JobKind),
@@ -81,7 +81,7 @@ COMMANDS: Mapping[str, Run | Group] = {
             "watch": command(status.watch_job, work=True),
         },
     ),
-    "communities": Group(
+    "communities": CommandGroup(
         help="Communities: the themes of the documents.",
         commands={
             "list": list_command(COMMUNITIES, "List the communities of the current generation.", level=CommunityLevel),
@@ -93,7 +93,7 @@ COMMANDS: Mapping[str, Run | Group] = {
             "rebuild": command(themes.rebuild_communities, work=True),
         },
     ),
-    "raptor": Group(
+    "raptor": CommandGroup(
         help="RAPTOR tree: summaries of clusters of passages.",
         commands={
             "list": list_command(NODES, "List the nodes of the current tree.", level=NodeLevel),
@@ -106,7 +106,7 @@ COMMANDS: Mapping[str, Run | Group] = {
             "rebuild": command(themes.rebuild_tree, work=True),
         },
     ),
-    "graph": Group(
+    "graph": CommandGroup(
         help="The knowledge graph: entities, paths, contradictions, export, edits.",
         commands={
             "entity": show_command(
@@ -133,13 +133,13 @@ COMMANDS: Mapping[str, Run | Group] = {
             "undo": delete_command(graph.EDITS, "Undo an edit. Later edits stay in effect.", graph.follow_edit),
         },
     ),
-    "tenants": Group(
+    "tenants": CommandGroup(
         help="Tenants and their keys; requires the operator's key.",
         commands={
             "create": command(tenants.create_tenant, operator=True),
             "list": list_command(tenants.TENANTS, "List tenants, newest first."),
             "delete": command(tenants.delete_tenant, operator=True),
-            "keys": Group(
+            "keys": CommandGroup(
                 help="Keys of a tenant.",
                 commands={
                     "list": command(tenants.list_keys, operator=True),
@@ -149,14 +149,14 @@ COMMANDS: Mapping[str, Run | Group] = {
             ),
         },
     ),
-    "features": Group(
+    "features": CommandGroup(
         help="Feature flags of a tenant.",
         commands={
             "show": list_command(status.FLAGS, "Show each flag's value, default and source."),
             "set": command(status.set_feature),
         },
     ),
-    "models": Group(
+    "models": CommandGroup(
         help="Encoders, rerankers and readers that run in this process.",
         commands={
             "list": local_command(models.list_models),
@@ -167,10 +167,10 @@ COMMANDS: Mapping[str, Run | Group] = {
 }
 
 
-def add_commands(app: typer.Typer, commands: Mapping[str, Run | Group]) -> None:
+def add_commands(app: typer.Typer, commands: Mapping[str, Run | CommandGroup]) -> None:
     """Add commands and groups to ``app``. Help lists commands before groups."""
     for name, entry in commands.items():
-        if isinstance(entry, Group):
+        if isinstance(entry, CommandGroup):
             group = typer.Typer(name=name, help=entry.help, no_args_is_help=True)
             add_commands(group, entry.commands)
             app.add_typer(group)

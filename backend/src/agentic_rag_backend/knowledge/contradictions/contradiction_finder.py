@@ -25,7 +25,7 @@ from agentic_rag_backend.knowledge.relation_types import NEGATION, ExclusiveRela
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks, shared_count
-from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
+from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
@@ -156,7 +156,7 @@ class ContradictionFinder:
                 several = entities[graph.document_frequency[entities] > 1]
                 order = np.lexsort((graph.entity_keys[several], graph.document_frequency[several]))
                 numbers |= dict.fromkeys(several[order][:MAX_TOUCHED].tolist())
-        by_entity = await self._of_entities(request, list(numbers), first=chunk_ids)
+        by_entity = await self._of_entities(request, list(numbers), preferred_chunks=chunk_ids)
         by_id = {contradiction.id: contradiction for contradictions in by_entity.values() for contradiction in contradictions}
         sides = set(chunk_ids)
         likely = [
@@ -189,21 +189,21 @@ class ContradictionFinder:
             if edge.relation.startswith(NEGATION) or request.exclusive.ends(edge.relation)
             for id in (edge.source_id, edge.target_id)
         }
-        numbers = {*start_entities, *(number for id in around if (number := graph.mentioned(id)) is not None)}
+        numbers = {*start_entities, *(number for id in around if (number := graph.find_mentioned_number(id)) is not None)}
         return sorted(numbers, key=lambda number: int(graph.entity_keys[number])), frozenset(ids)
 
     async def _of_entities(
-        self, request: _Request, numbers: Sequence[int], *, first: Collection[str] = ()
+        self, request: _Request, numbers: Sequence[int], *, preferred_chunks: Collection[str] = ()
     ) -> Mapping[int, list[Contradiction]]:
         """Return the contradictions about each entity, the likeliest first."""
         if not numbers:
             return {}
         graph = request.graph
         refs = {number: graph.entity(number) for number in numbers}
-        chunks = {number: _select_chunks(graph, number, first) for number in numbers}
-        if first:
-            await self._read_passages(request, list(first))
-            chunks = await asyncio.to_thread(_with_values, request, chunks, first)
+        chunks = {number: _select_chunks(graph, number, preferred_chunks) for number in numbers}
+        if preferred_chunks:
+            await self._read_passages(request, list(preferred_chunks))
+            chunks = await asyncio.to_thread(_with_values, request, chunks, preferred_chunks)
         request.read += sum(map(len, chunks.values()))
         await self._read_passages(request, [id for contradictions in chunks.values() for id in contradictions])
         of_facts = await self._of_facts(request, refs)
@@ -231,7 +231,7 @@ class ContradictionFinder:
         )
 
         def near(entity: EntityRef, another: EntityRef) -> bool:
-            numbers = request.graph.mentioned(entity.id), request.graph.mentioned(another.id)
+            numbers = request.graph.find_mentioned_number(entity.id), request.graph.find_mentioned_number(another.id)
             return None not in numbers and shared_count(request.graph, *numbers) > 0  # type: ignore[arg-type]
 
         contradictions = list(contradictions_of_facts(facts.values(), request.exclusive, near))

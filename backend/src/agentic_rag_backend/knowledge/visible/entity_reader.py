@@ -24,9 +24,9 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, find_named_entities, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
-from agentic_rag_backend.knowledge.visible.bearers import described_by
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
+from agentic_rag_backend.knowledge.visible.name_bearers import described_by
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -109,7 +109,7 @@ class EntityReader:
         # In a thread: a search compares every name of the tenant.
         return await asyncio.to_thread(_build_page, graph, name, type, limit, after)
 
-    async def named(self, tenant: Tenant, name_or_id: str) -> list[EntityRef]:
+    async def resolve_entities(self, tenant: Tenant, name_or_id: str) -> list[EntityRef]:
         """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
         graph = await self._graphs.graph(tenant)
         return [graph.entity(number) for number in named_entities(graph, name_or_id)]
@@ -128,7 +128,7 @@ class EntityReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         graph = await self._graphs.graph(tenant)
-        number = graph.mentioned(id)
+        number = graph.find_mentioned_number(id)
         if number is None:
             raise no_entity(id)
         limit = min(limit, MAX_SHOWN)
@@ -191,7 +191,7 @@ class EntityReader:
 
 def named_entities(graph: TenantGraph, name_or_id: str) -> list[int]:
     """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
-    number = graph.mentioned(name_or_id)
+    number = graph.find_mentioned_number(name_or_id)
     if number is not None:
         return [number]
     return sorted(

@@ -13,7 +13,7 @@ from tenant_graphs import tenant as tenant
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 
 
 @pytest.fixture
@@ -142,8 +142,12 @@ async def test_a_list_is_searched_by_name_alias_and_type(world: RelatedWorld, re
     assert [each.entity.id for each in (await read("page", name="vos", cursor=first.next_cursor)).items] == ["voss"]
     world.hide("e2")
     assert await ids(name="director") == []
-    assert [each.id for each in await read("named", "mira voss")] == [each.id for each in await read("named", "voss")] == ["voss"]
-    assert await read("named", "mira") == []
+    assert (
+        [each.id for each in await read("resolve_entities", "mira voss")]
+        == [each.id for each in await read("resolve_entities", "voss")]
+        == ["voss"]
+    )
+    assert await read("resolve_entities", "mira") == []
 
 
 async def test_a_chunk_has_its_entities_and_the_facts_it_states(world: RelatedWorld, read: Any) -> None:

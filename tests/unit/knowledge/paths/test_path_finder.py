@@ -12,9 +12,9 @@ from tenant_graphs import tenant as tenant
 
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.knowledge.paths import finder
+from agentic_rag_backend.knowledge.paths import path_finder
 from agentic_rag_backend.knowledge.paths.base import EntityPath, PathOptions
-from agentic_rag_backend.knowledge.paths.finder import PathFinder
+from agentic_rag_backend.knowledge.paths.path_finder import PathFinder
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 
 
@@ -145,8 +145,8 @@ async def test_a_question_gives_paths_among_the_entities_it_names(find: Any) -> 
 
 
 async def test_a_hub_between_or_at_the_end_is_bounded(world: RelatedWorld, find: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finder, "AT_AN_END", 5)
-    monkeypatch.setattr(finder, "FURTHER", 3)
+    monkeypatch.setattr(path_finder, "AT_AN_END", 5)
+    monkeypatch.setattr(path_finder, "FURTHER", 3)
     world.tell(*((f"p{number:02}", "in", "hub") for number in range(40)), weight=5.0)
     world.tell(("x", "in", "hub"), ("y", "in", "hub"), ("w", "knows", "x"), ("v", "knows", "w"), weight=0.5)
     found = await find("x", "y")
