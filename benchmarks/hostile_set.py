@@ -27,7 +27,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from report import RESULTS, ROOT, finish, quiet
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))

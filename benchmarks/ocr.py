@@ -24,8 +24,9 @@ from PIL import Image, ImageFilter
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.pdf import scans
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.recognition import tesseract
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
+from agentic_rag_backend.plugins.tesseract import tesseract
 
 KINDS = {"clean": (1.0, False), "worn": (1.0, True), "small": (0.65, True)}
 SAME = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "`": "'", "—": "-", "–": "-"})
@@ -76,12 +77,12 @@ def used_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in both)
 
 
-def read(options: tesseract.TesseractOptions, content: bytes) -> ParsedDocument:
+def read(options: RecognitionOptions, content: bytes) -> ParsedDocument:
     """Return the document as Tesseract reads it."""
     return PdfParser(tesseract.Tesseract(options)).parse(content)
 
 
-def measure(options: tesseract.TesseractOptions, path: Path, numbers: Sequence[int], resolutions: Sequence[int]) -> None:
+def measure(options: RecognitionOptions, path: Path, numbers: Sequence[int], resolutions: Sequence[int]) -> None:
     """Print a row for each kind, resolution of the scan, and resolution of the picture."""
     file = pypdfium2.PdfDocument(path)
     truths = [plain(PdfParser().parse(alone(file, number)).text) for number in numbers]

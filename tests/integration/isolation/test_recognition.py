@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 
 TENANT = TenantId("t_" + "1" * 32)
 WORDS = ["The caisson for the tidal barrage was", "delivered by Petra Lindqvist in 2021."]

@@ -13,7 +13,7 @@ from agentic_rag_backend.container.options import extraction_method, extraction_
 from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import OcrStatus
+from agentic_rag_backend.ingestion.recognition.ocr import OcrStatus
 from agentic_rag_backend.models.llm.base import LimitedModel
 from agentic_rag_backend.models.model_health import OK, state_of
 from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED

@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine

@@ -55,7 +55,7 @@ from agentic_rag_backend.ingestion.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE

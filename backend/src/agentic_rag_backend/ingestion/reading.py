@@ -15,8 +15,8 @@ from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, check_
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
-from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 WAITING_OCR_S = 20.0
@@ -120,7 +120,7 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def _ocr_time(options: TesseractOptions, size_bytes: int, *, waiting: bool) -> OcrTime:
+def _ocr_time(options: RecognitionOptions, size_bytes: int, *, waiting: bool) -> OcrTime:
     if waiting:
         return OcrTime(min(options.cpu_s, WAITING_OCR_S), min(options.timeout_s, WAITING_OCR_S))
     steps = steps_of(size_bytes)

@@ -36,6 +36,8 @@ PLUGINS: Mapping[str, Plugin] = {
     "episodes": Plugin("graphiti.episodes", "open_episodes", "EXTRACTION=graphiti", "server"),
     "optimize_planner": Plugin("planner_optimizer.command", "optimize_planner", "optimize-planner", "dspy"),
     "planner_optimizers": Plugin("planner_optimizer.dspy_adapter.optimizers", "optimizer", "optimize-planner", "dspy"),
+    "find_ocr": Plugin("tesseract.installation", "find_tesseract", "OCR"),
+    "ocr": Plugin("tesseract.tesseract", "Tesseract", "OCR"),
     "question_grammar": Plugin("question_grammar.patterns", "PatternQuestions", "SYNTHETIC_QUESTIONS=patterns"),
 }
 """The parts by name. A new part is a folder beside this file and a row here."""

@@ -144,6 +144,7 @@ async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine:
             queue._table.create()
     queue._table.create()
     assert len(queue._table.list_unfinished([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
+    await queue.shutdown()
 
 
 def test_a_claim_reads_little_of_each_workflow_that_goes_on_waiting(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS, units_of
 from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
-from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
-from agentic_rag_backend.ingestion.recognition.tesseract import Tesseract, TesseractOptions
+from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, RecognitionOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_contested, find_outdated
 from agentic_rag_backend.knowledge.resolution.assembly import build_knowledge
 from agentic_rag_backend.knowledge.resolution.groups import names_of_document
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.plugins import load_plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ReadingOptions:
     """How a document is read: the options of its version, and the recognition of text in pictures or the reason for none."""
 
     processing: ProcessingOptions
-    ocr: TesseractOptions | str = "no OCR"
+    ocr: RecognitionOptions | str = "no OCR"
 
 
 def read_file(
@@ -102,7 +102,7 @@ def read_units(
 
 
 def _parse_file(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
-    recogniser = NoRecogniser(options.ocr) if isinstance(options.ocr, str) else Tesseract(options.ocr)
+    recogniser = NoRecogniser(options.ocr) if isinstance(options.ocr, str) else load_plugin("ocr")(options.ocr)
     parser = parser_of(media_type, options.processing.charset, recogniser, options.processing.attachments)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     return replace(parsed, language=FORMATS[media_type].language)

@@ -48,6 +48,31 @@ def confidence_of(words: Sequence[RecognisedWord]) -> float:
     return fmean(word.confidence for word in words)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecognitionOptions:
+    """An installed program, and the limits of one document.
+
+    Args:
+        program: path of the program.
+        version: such as "5.3.0".
+        languages: names of its models joined by "+", such as "eng+deu".
+        turns: whether its model of orientation is installed, so that pages that lie on their side can be read.
+        data_folder: TESSDATA_PREFIX of the serving process; None: the program's own folder.
+        max_pages: pictures of a document.
+        cpu_s: processor seconds for all of them.
+        timeout_s: seconds for all of them.
+    """
+
+    program: str
+    version: str
+    languages: str
+    turns: bool = False
+    data_folder: str | None = None
+    max_pages: int = 1000
+    cpu_s: float = 600.0
+    timeout_s: float = 3600.0
+
+
 class Recogniser(Protocol):
     """Recognises the text of one document's pictures, within limits for the whole document. Pure and blocking, as a parser."""
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
-from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
+from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 
 SCRIPT = """#!/bin/sh
 echo run >> "$0.log"
@@ -35,7 +35,7 @@ def install(folder: Path, version: str) -> None:
 async def test_the_program_is_asked_once_for_version_and_languages(folder: Path) -> None:
     ocr = Ocr(OcrSettings(max_pages=7, cpu_s=8, timeout_s=9))
     for _ in range(2):
-        assert await ocr.choose_options() == TesseractOptions(
+        assert await ocr.choose_options() == RecognitionOptions(
             program=str(folder / "tesseract"), version="5.3.0", languages="eng", turns=True, max_pages=7, cpu_s=8, timeout_s=9
         )
     status = await ocr.read_status()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.ingestion.recognition import exchange, tesseract
-from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, RecognitionLimit
-from agentic_rag_backend.ingestion.recognition.tesseract import Tesseract, TesseractOptions
+from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, RecognitionLimit, RecognitionOptions
+from agentic_rag_backend.plugins.tesseract import exchange, tesseract
+from agentic_rag_backend.plugins.tesseract.tesseract import Tesseract
 
 PICTURE = Picture(400, 300, 300, bytes(120_000))
 """Larger than the buffer of a pipe."""
@@ -20,16 +20,16 @@ TABLE = (
     r"5\t1\t1\t1\t1\t1\t10\t20\t40\t12\t96\t%s\n' "
 )
 
-Written = Callable[[str], TesseractOptions]
+Written = Callable[[str], RecognitionOptions]
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
-    def write(script: str) -> TesseractOptions:
+    def write(script: str) -> RecognitionOptions:
         program = tmp_path / "tesseract"
         program.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
         program.chmod(0o755)
-        return TesseractOptions(program=str(program), version="5.3.0", languages="eng+deu", max_pages=10)
+        return RecognitionOptions(program=str(program), version="5.3.0", languages="eng+deu", max_pages=10)
 
     return write
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.ingestion.recognition import tsv
 from agentic_rag_backend.ingestion.recognition.base import NotRecognised
-from agentic_rag_backend.ingestion.recognition.tsv import words_of
+from agentic_rag_backend.plugins.tesseract import tsv
+from agentic_rag_backend.plugins.tesseract.tsv import words_of
 
 HEADER = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
 

@@ -1,17 +1,15 @@
-"""The Tesseract of this machine: found once, when the first document or question needs it."""
+"""The Tesseract of this machine: its version, its languages, and what is missing."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
+from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
+from agentic_rag_backend.ingestion.recognition.ocr import OcrSettings, OcrStatus
 
 PROGRAM = "tesseract"
 HOW_TO_GET = "install Tesseract (Debian's package tesseract-ocr) and restart"
@@ -23,73 +21,9 @@ _LEAST_VERSION = 4
 """Earlier ones have no neural networks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OcrStatus:
-    """Whether this process recognises text in pictures.
-
-    Args:
-        languages: languages of the setting OCR_LANGUAGES.
-        installed_languages: languages whose models are installed; empty if there is no Tesseract.
-        reason: why nothing is recognised, and how to change it. None: text is recognised.
-    """
-
-    languages: tuple[str, ...]
-    version: str | None = None
-    installed_languages: tuple[str, ...] = ()
-    reason: str | None = None
-
-    @property
-    def available(self) -> bool:
-        """Whether text in pictures is recognised."""
-        return self.reason is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OcrSettings:
-    """The settings OCR, OCR_LANGUAGES, OCR_MAX_PAGES, OCR_CPU_S and OCR_TIMEOUT_S."""
-
-    mode: str = "auto"
-    languages: str = "eng"
-    max_pages: int = 1000
-    cpu_s: float = 600.0
-    timeout_s: float = 3600.0
-
-
-@dataclass(slots=True)
-class Ocr:
-    """Recognition of text in this deployment: its settings, and what is installed. The programs are asked once."""
-
-    settings: OcrSettings = field(default_factory=OcrSettings)
-    _found: tuple[OcrStatus, TesseractOptions | None] | None = None
-
-    async def read_status(self) -> OcrStatus:
-        """Return whether text in pictures is recognised, and how."""
-        return (await self._find_once())[0]
-
-    async def choose_options(self) -> TesseractOptions | str:
-        """Return the options of a document's recogniser, or the reason why there is none."""
-        status, options = await self._find_once()
-        return options if options is not None else status.reason or HOW_TO_GET
-
-    async def require_installation(self) -> None:
-        """Check that what the settings require is installed.
-
-        Raises:
-            ConfigurationError: OCR=tesseract, and Tesseract or a language is missing.
-        """
-        if self.settings.mode == "tesseract" and (reason := (await self.read_status()).reason) is not None:
-            raise ConfigurationError(f"OCR=tesseract: {reason}")
-
-    async def _find_once(self) -> tuple[OcrStatus, TesseractOptions | None]:
-        if self._found is None:
-            self._found = await asyncio.to_thread(_find_tesseract, self.settings)
-        return self._found
-
-
-def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
+def find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, RecognitionOptions | None]:
+    """Return whether text is recognised with these settings, and the options of a recogniser. None: there is none."""
     languages = tuple(settings.languages.split("+"))
-    if settings.mode == "off":
-        return OcrStatus(languages=languages, reason="OCR is switched off (OCR=off)"), None
     program = shutil.which(PROGRAM)
     if program is None:
         return OcrStatus(languages=languages, reason=f"the program '{PROGRAM}' is not in PATH; {HOW_TO_GET}"), None
@@ -107,7 +41,7 @@ def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions 
     )
     if status.reason is not None:
         return status, None
-    options = TesseractOptions(
+    options = RecognitionOptions(
         program=program,
         version=version[1],
         languages=settings.languages,

@@ -7,17 +7,17 @@ import resource
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentic_rag_backend.ingestion.recognition.base import (
     NotRecognised,
     Picture,
     RecognisedWord,
     RecognitionLimit,
+    RecognitionOptions,
     confidence_of,
 )
-from agentic_rag_backend.ingestion.recognition.exchange import Ended, OutOfTime, TooMuchOutput, exchange_bytes
-from agentic_rag_backend.ingestion.recognition.tsv import words_of
+from agentic_rag_backend.plugins.tesseract.exchange import Ended, OutOfTime, TooMuchOutput, exchange_bytes
+from agentic_rag_backend.plugins.tesseract.tsv import words_of
 
 PICTURE_TIMEOUT_S = 180.0
 """Seconds for one picture. A full page takes two to three on a free core, and thirty on a busy machine."""
@@ -30,35 +30,10 @@ _UPRIGHT, _ANY_ORIENTATION = "3", "1"
 """Modes of page segmentation: automatic, without and with the detection of orientation, which takes an eighth more time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TesseractOptions:
-    """An installed Tesseract, and the limits of one document.
-
-    Args:
-        program: path of the program.
-        version: such as "5.3.0".
-        languages: names of its models joined by "+", such as "eng+deu".
-        turns: whether its model of orientation is installed, so that pages that lie on their side can be read.
-        data_folder: TESSDATA_PREFIX of the serving process; None: the program's own folder.
-        max_pages: pictures of a document.
-        cpu_s: processor seconds for all of them.
-        timeout_s: seconds for all of them.
-    """
-
-    program: str
-    version: str
-    languages: str
-    turns: bool = False
-    data_folder: str | None = None
-    max_pages: int = 1000
-    cpu_s: float = 600.0
-    timeout_s: float = 3600.0
-
-
 class Tesseract:
     """`Recogniser` of one document."""
 
-    def __init__(self, options: TesseractOptions) -> None:
+    def __init__(self, options: RecognitionOptions) -> None:
         self._options = options
         self._until: float | None = None
         self._used_s = 0.0
