@@ -13,7 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from agentic_rag_backend.cli import command as command_module
-from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.command import Session, command, join_path
 from agentic_rag_backend.cli.resources import Resource, delete_command, list_command, post_command, show_command
 from agentic_rag_backend.cli.tree import Group, add_commands
 from agentic_rag_backend.errors import InvalidRequest
@@ -140,6 +140,7 @@ def test_a_name_with_slashes_names_no_other_resource(
 ) -> None:
     run(ships, capsys, "delete", "../documents/a?b", "--json")
     assert [path for _, path, _ in client.requests] == ["/ships/..%2Fdocuments%2Fa%3Fb"]
+    assert join_path("/graph/edits", 3) == "/graph/edits/3"
     for name in ("", ".", ".."):
         with pytest.raises(InvalidRequest):
             run(ships, capsys, "show", name)

@@ -79,7 +79,7 @@ class LocalSession:
     output: Output
 
 
-def join_path(path: str, name: str) -> str:
+def join_path(path: str, name: str | int) -> str:
     """Return the path of one item of the API. A name such as "../documents/1" stays one part, and so names no other resource.
 
     Raises:
@@ -87,7 +87,7 @@ def join_path(path: str, name: str) -> str:
     """
     if name in ("", ".", ".."):
         raise InvalidRequest(f"{name!r} is no name or id")
-    return f"{path}/{quote(name, safe='')}"
+    return f"{path}/{quote(str(name), safe='')}"
 
 
 def command(function: Callable[Concatenate[Session, P], Awaitable[None]], *, work: bool = False, operator: bool = False) -> Run:
