@@ -52,7 +52,7 @@ from agentic_rag_backend.generation.answerability.selection import (
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.onnx_sessions import Arithmetic
+from agentic_rag_backend.models.embedding.onnx.onnx_sessions import Arithmetic
 from fitting import auroc, calibration_error, fit_choice, fit_logistic, reliability
 from judged_questions import (
     ADVERSARIAL,

@@ -26,7 +26,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_question_set
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFilter
 from corpora import ingest, ingest_uploads
 from report import RESULTS, data, finish, make_settings, quiet

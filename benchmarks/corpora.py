@@ -10,7 +10,7 @@ from typing import Any
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.models.embedding.base import EmbedderStats
 
 SUBMITTED_AT_ONCE = 16

@@ -22,7 +22,7 @@ from typing import Any
 
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from corpora import ingest_uploads
 from report import ROOT, finish, make_settings, quiet
 

@@ -32,7 +32,7 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import Tenant, TenantState
-from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.base import PathOptions
 from agentic_rag_backend.knowledge.paths.finder import PathFinder

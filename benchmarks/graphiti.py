@@ -36,7 +36,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention,
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
-from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader

@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
-from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from report import RESULTS, ROOT, finish, quiet
 

@@ -20,13 +20,13 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.languages import LanguageJudge
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from corpora import ingest_uploads

@@ -32,7 +32,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.evaluation.datasets import load_question_set
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
-from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.memory import serve_from_now

@@ -22,8 +22,8 @@ import pypdfium2
 from PIL import Image, ImageFilter
 
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.pdf import scans
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
+from agentic_rag_backend.ingestion.parsing.pdf.scanned import scans
 from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
 from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.plugins.tesseract import tesseract

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.evaluation.datasets import load_question_set
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile, recall_at
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from chunking import found, load
 from corpora import ingest_uploads
 from report import data, finish, make_settings, quiet

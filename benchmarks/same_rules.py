@@ -10,9 +10,9 @@ from typing import Any
 
 from agentic_rag_backend.evaluation.datasets import load_passages
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from altered_sentences import cases
 from claims import verdict_of

@@ -19,7 +19,7 @@ import httpx
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion import uploads
+from agentic_rag_backend.ingestion.accept import uploads
 from report import make_settings
 from same_corpora import File
 

@@ -25,8 +25,8 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import JobEnding

@@ -12,10 +12,10 @@ import pytest
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Verdict
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.registry import VERIFIERS, VerifierName, VerifierParts, verifier_factory
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.entailment.reader import OnnxReader
 from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
 from agentic_rag_backend.models.llm.openai import OpenAIModel

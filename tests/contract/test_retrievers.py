@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.retrievers import contract, samples

@@ -42,7 +42,7 @@ LIMITS: Mapping[str, float] = {
     "functions of one word in percent": 34.5,
     "class names used twice": 10,
     "module names used twice": 51,
-    "folders over 15 modules": 12,
+    "folders over 15 modules": 1,
     "protocols": 38,
 }
 

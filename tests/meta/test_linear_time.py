@@ -13,9 +13,9 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
@@ -25,7 +25,7 @@ from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.statements import is_statement
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.models.llm.reply_reading import RawReply, read_object, read_text
+from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, read_object, read_text
 from agentic_rag_backend.plugins.question_grammar.patterns import pattern_questions
 from agentic_rag_backend.retrieval.options.leg_weights import preset_for
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.api.schemas.questions import SearchBody
+from agentic_rag_backend.api.schemas.questions.questions import SearchBody
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.settings import Settings

@@ -26,7 +26,7 @@ import agentic_rag_backend
 MEASURED = Path(__file__).with_name("linear_patterns.txt")
 
 MADE_WHILE_RUNNING: Mapping[str, str] = {
-    "agentic_rag_backend.knowledge.extraction.grounding": r"東京大学",
+    "agentic_rag_backend.knowledge.extraction.model.grounding": r"東京大学",
     "agentic_rag_backend.knowledge.extraction.topics": r"(?<!\w)alpha[\W_]{1,4}beta[\W_]{1,4}gamma(?!\w)",
     "agentic_rag_backend.stores.vector.qdrant.server": r"prefix_(chunks|nodes)_[0-9a-f]{16}",
 }

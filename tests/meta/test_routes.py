@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter
 
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
@@ -30,11 +30,17 @@ def served() -> dict[tuple[str, str], str]:
     return {(method.upper(), path): route["summary"] for path, methods in paths.items() for method, route in methods.items()}
 
 
+def find_routers() -> list[APIRouter]:
+    """Return the router of each module of routes."""
+    modules = pkgutil.walk_packages(routers.__path__, f"{routers.__name__}.")
+    return [import_module(module.name).router for module in modules if not module.ispkg]
+
+
 def scopes() -> dict[tuple[str, str], str]:
     """Return the required scope of each (method, path without base): a scope, `operator` or `none`."""
     found: dict[tuple[str, str], str] = {}
-    for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
-        for route in import_module(module.name).router.routes:
+    for router in find_routers():
+        for route in router.routes:
             assert isinstance(route, APIRoute)
             asked = scopes_of(route)
             assert len(asked) <= 1, f"{route.path} asks for {asked}"
@@ -55,10 +61,7 @@ def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
 
 def test_no_request_waits_for_a_thread_of_the_frameworks_pool() -> None:
     called = {
-        call
-        for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}.")
-        for route in import_module(module.name).router.routes
-        for call in (route.endpoint, *_calls(route.dependant))
+        call for router in find_routers() for route in router.routes for call in (route.endpoint, *_calls(route.dependant))
     } | {refuse_unknown_parameters}
     on_threads = {call for call in called if not iscoroutinefunction(call) and not iscoroutinefunction(type(call).__call__)}
     assert on_threads == set()
@@ -91,8 +94,8 @@ def test_only_health_is_open_to_callers_without_a_key() -> None:
 def test_routes_that_create_something_require_room_on_the_disk() -> None:
     changing = {
         (method, route.path): creates(route)
-        for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}.")
-        for route in import_module(module.name).router.routes
+        for router in find_routers()
+        for route in router.routes
         if isinstance(route, GuardedRoute) and scopes_of(route) != {"read"}
         for method in (route.methods or set()) & {"POST", "PUT", "PATCH"}
     }

@@ -30,7 +30,7 @@ from agentic_rag_backend.errors import (
     error_class,
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.job_endings import JobEndings
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split

@@ -11,7 +11,7 @@ from typing import get_args
 
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 
 Make = Callable[[Sequence[Passage]], ClaimVerifier]
 Check = Callable[[Make], Awaitable[None]]

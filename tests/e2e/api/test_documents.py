@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.service import IngestionService
-from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agentic_rag_backend.domain.document import CHUNKING_STRATEGIES
-from agentic_rag_backend.ingestion.previewing import MAX_PREVIEW_BYTES
+from agentic_rag_backend.ingestion.prepare.previewing import MAX_PREVIEW_BYTES
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client, World

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion import attaching
+from agentic_rag_backend.ingestion.commit import attaching
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
 if TYPE_CHECKING:

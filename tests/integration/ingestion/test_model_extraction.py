@@ -12,7 +12,7 @@ from scripted_models import Reply, ScriptedModel
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, Document
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.errors import ModelInputRefused, ModelRefused
-from agentic_rag_backend.ingestion import chunk_reading
+from agentic_rag_backend.ingestion.prepare import chunk_reading
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder

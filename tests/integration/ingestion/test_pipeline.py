@@ -19,8 +19,8 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
-from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.service import INGEST
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs import backoff, runner
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder

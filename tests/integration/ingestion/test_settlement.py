@@ -9,7 +9,7 @@ import pytest
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion import settlement
+from agentic_rag_backend.ingestion.commit import settlement
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.base import SETTLING, Topic
 

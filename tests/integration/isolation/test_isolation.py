@@ -26,7 +26,7 @@ from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
 from agentic_rag_backend.ingestion.isolation.worker_pool import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import LONG_RUNNING

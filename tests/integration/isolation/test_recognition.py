@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 
 TENANT = TenantId("t_" + "1" * 32)

@@ -22,7 +22,7 @@ from graphiti_worlds import WordEmbedder, World, world
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiReranker
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress

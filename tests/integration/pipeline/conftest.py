@@ -15,7 +15,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.graph.base import GraphCounts

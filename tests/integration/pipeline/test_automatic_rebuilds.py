@@ -15,7 +15,7 @@ from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOpti
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore

@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOpti
 from agentic_rag_backend.domain.document import Document
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 
 if TYPE_CHECKING:

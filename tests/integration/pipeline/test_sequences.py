@@ -24,7 +24,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.commitment import Commitment, WrittenVersion
+from agentic_rag_backend.ingestion.commit.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.knowledge.visible import summaries as visibility

@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion.commitment import Commitment
+from agentic_rag_backend.ingestion.commit.commitment import Commitment
 from agentic_rag_backend.jobs import runner
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore

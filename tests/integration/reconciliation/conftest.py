@@ -16,8 +16,8 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.reconciliation.report import Report
-from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.vector.base import Collection

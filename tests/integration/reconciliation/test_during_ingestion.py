@@ -180,7 +180,7 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
             yield
 
     async def restored(items: Sequence[Any]) -> None:
-        from agentic_rag_backend.ingestion.commitment import points_of
+        from agentic_rag_backend.ingestion.commit.commitment import points_of
 
         held = await application.container.catalogue.documents.document(tenant, document)
         version = await application.container.catalogue.documents.version(tenant, document, 1)

@@ -19,8 +19,8 @@ from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
-from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.onnx import onnx_sessions
 from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings

@@ -21,7 +21,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.settings import Settings
 
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "paths", "temporal", "community", "dual_level", "auto")

@@ -22,7 +22,7 @@ from agentic_rag_backend.container import Container, embedders, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.knowledge.paths.base import Connection, PathOptions
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder

@@ -16,7 +16,7 @@ from sequence_player import Gates, Player
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion.commitment import Commitment, WrittenVersion
+from agentic_rag_backend.ingestion.commit.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.retrieval.options.filters import parse_filter

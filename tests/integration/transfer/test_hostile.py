@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, InvalidRequest
-from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.transfer import contents, service
 from agentic_rag_backend.transfer.archive import record_name

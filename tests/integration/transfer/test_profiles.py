@@ -12,7 +12,7 @@ from qdrant_clients import WITHOUT_INDEXES, local_client
 from services import ROOT
 
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
 

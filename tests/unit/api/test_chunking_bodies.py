@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.api.schemas.documents import Chunking
+from agentic_rag_backend.api.schemas.documents.documents import Chunking
 from agentic_rag_backend.domain.document import ChunkingOptions
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.schemas.questions import DualLevelBody, SearchBody
+from agentic_rag_backend.api.schemas.questions.questions import DualLevelBody, SearchBody
 
 
 def end_of(year: int, month: int, day: int) -> datetime:

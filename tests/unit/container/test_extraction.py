@@ -11,10 +11,10 @@ from agentic_rag_backend.container.adapters import _temporal_engine
 from agentic_rag_backend.container.options import extraction_method, extraction_methods
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
-from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck
+from agentic_rag_backend.ingestion.accept.uploads import Upload, UploadCheck
 from agentic_rag_backend.knowledge.extraction.methods import METHODS, NEEDS_MODEL, NEEDS_NEO4J, ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.extraction.temporal import TemporalExtractor
 from agentic_rag_backend.knowledge.model_calls import Unrecorded
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel

@@ -29,8 +29,8 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.claims.base import ClaimVerifier
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.context import Passage, build_context, size_tokens
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage, build_context, size_tokens
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.generation.writing import CUT_OFF
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelDelta, ModelReply, ModelRequest

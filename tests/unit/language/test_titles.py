@@ -11,9 +11,9 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.registry import title_of
 from agentic_rag_backend.knowledge.contradictions.passages import is_topic
-from agentic_rag_backend.knowledge.extraction.code_relations import module_name
+from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.language.titles import is_excerpt
 
 TEXT = "Mara Venn founded Greenholm Kelp in 2011."

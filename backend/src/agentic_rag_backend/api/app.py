@@ -21,21 +21,16 @@ from agentic_rag_backend.api.routers import (
     admin,
     answers,
     chunk_preview,
-    communities,
-    contradictions,
     documents,
-    graph,
-    graph_edits,
     jobs,
-    ontology,
     probes,
     prometheus,
-    raptor,
     search,
     status,
     tenants,
     transfer,
 )
+from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
 from agentic_rag_backend.container import Container
 
 BASE_PATH = "/api/v1"

@@ -21,12 +21,12 @@ from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import NotFound, StoreUnavailable
+from agentic_rag_backend.ingestion.accept.originals import Original
+from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.document_pages import DocumentPage
-from agentic_rag_backend.ingestion.extracting import ChunkExtraction
-from agentic_rag_backend.ingestion.originals import Original
-from agentic_rag_backend.ingestion.previewing import ChunkPreview
+from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtraction
+from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreview
 from agentic_rag_backend.ingestion.service import Deleting, Matching
-from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
 from agentic_rag_backend.stores.catalogue.base import Expected, Page, Submitted
 

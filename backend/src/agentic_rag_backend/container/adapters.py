@@ -18,11 +18,11 @@ from agentic_rag_backend.container.shared_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
 from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalEngine
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
 from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder

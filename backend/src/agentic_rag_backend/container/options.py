@@ -14,10 +14,10 @@ from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS,
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.knowledge.extraction.by_model import LLM
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
-from agentic_rag_backend.knowledge.extraction.temporal import GRAPHITI, TemporalEngine
+from agentic_rag_backend.knowledge.extraction.model.by_model import LLM
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.model.temporal import GRAPHITI, TemporalEngine
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.limits import NameLimits
 from agentic_rag_backend.memory import MIB

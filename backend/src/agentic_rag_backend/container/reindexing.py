@@ -16,12 +16,12 @@ from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import make_private
 from agentic_rag_backend.container.shared_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
-from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.reindexer import Reindexer
+from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
+from agentic_rag_backend.ingestion.vectors.reindexer import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
+from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue

@@ -48,13 +48,13 @@ from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
-from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
-from agentic_rag_backend.ingestion.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
-from agentic_rag_backend.ingestion.previewing import ChunkPreviews
-from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
+from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtractions
+from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreviews
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices

@@ -1,6 +1,6 @@
 """Limits of a tenant's values. They apply to requests, the command line, library calls and archives alike.
 
-`ingestion.metadata_checks` has the limits of metadata, `ingestion.chunking.registry` those of chunking options.
+`ingestion.accept.metadata_checks` has the limits of metadata, `ingestion.chunking.registry` those of chunking options.
 """
 
 from __future__ import annotations

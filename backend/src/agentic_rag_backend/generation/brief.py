@@ -9,7 +9,7 @@ from typing import Literal
 from agentic_rag_backend.domain.query import Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.context import Context
+from agentic_rag_backend.generation.evidence.context import Context
 from agentic_rag_backend.models.llm.base import ModelRequest
 
 Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]

@@ -8,7 +8,7 @@ from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import Judgement
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Context, Passage
+from agentic_rag_backend.generation.evidence.context import Context, Passage
 from agentic_rag_backend.language.independence import simplify_sentence
 from agentic_rag_backend.language.sentences import with_full_stop
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from agentic_rag_backend.language.languages import STOP_WORDS
-from agentic_rag_backend.language.lexicon import Language, language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 

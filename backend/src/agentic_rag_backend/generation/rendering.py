@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentic_rag_backend.generation.budget import turn_tokens
-from agentic_rag_backend.generation.context import Context, Passage
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
+from agentic_rag_backend.generation.evidence.budget import turn_tokens
+from agentic_rag_backend.generation.evidence.context import Context, Passage
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
 from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW
 from agentic_rag_backend.prompts import Prompt, fence

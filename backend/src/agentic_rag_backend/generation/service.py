@@ -23,16 +23,16 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
-from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
-from agentic_rag_backend.generation.context import Context, build_context, halve_context, theme_chunk_ids
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
-from agentic_rag_backend.generation.expansion import widen_context
+from agentic_rag_backend.generation.evidence.budget import PromptBudget
+from agentic_rag_backend.generation.evidence.context import Context, build_context, halve_context, theme_chunk_ids
+from agentic_rag_backend.generation.evidence.expansion import widen_context
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.query import KnownBearer, Retrieval, SharedName
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.descriptions import Description
 
 

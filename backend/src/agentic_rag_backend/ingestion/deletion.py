@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
 from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber

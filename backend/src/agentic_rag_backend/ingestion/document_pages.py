@@ -10,8 +10,8 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.location import Box, Region, box_around
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, UnsupportedMediaType
+from agentic_rag_backend.ingestion.accept.originals import Original, read_original
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.parsing.base import PageFrame
 from agentic_rag_backend.ingestion.parsing.registry import RENDERERS
 from agentic_rag_backend.stores.blob.base import BlobStore

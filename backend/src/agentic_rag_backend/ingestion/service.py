@@ -22,24 +22,24 @@ from agentic_rag_backend.errors import (
     ResourceLimit,
     StoreUnavailable,
 )
-from agentic_rag_backend.ingestion import metadata_checks
-from agentic_rag_backend.ingestion.attaching import Attaching
-from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
-from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
-from agentic_rag_backend.ingestion.chunking.proposition import IsStated
+from agentic_rag_backend.ingestion.accept import metadata_checks
+from agentic_rag_backend.ingestion.accept.originals import Original, read_original
+from agentic_rag_backend.ingestion.accept.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.commitment import Commitment
-from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
+from agentic_rag_backend.ingestion.commit.attaching import Attaching
+from agentic_rag_backend.ingestion.commit.batches import Batches, PreparedJob
+from agentic_rag_backend.ingestion.commit.commitment import Commitment
+from agentic_rag_backend.ingestion.commit.settlement import Settlement
+from agentic_rag_backend.ingestion.commit.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.deletion import Deletion
-from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.mirroring import mirror_labels
-from agentic_rag_backend.ingestion.originals import Original, read_original
-from agentic_rag_backend.ingestion.preparation import Preparation
+from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
+from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.preparation import Preparation
+from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
-from agentic_rag_backend.ingestion.settlement import Settlement
-from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
-from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
+from agentic_rag_backend.ingestion.vectors.mirroring import mirror_labels
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue

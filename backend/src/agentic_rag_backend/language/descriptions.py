@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from agentic_rag_backend.language.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
+from agentic_rag_backend.language.vocabulary.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
 from agentic_rag_backend.language.words import MAX_NAME_WORDS, Word, all_forms, comparable, words
 
 NEAR_YEARS = 2

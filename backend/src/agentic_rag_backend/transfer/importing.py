@@ -36,10 +36,10 @@ from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
-from agentic_rag_backend.ingestion.computation import Computation, recipe_of
-from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.questions.asking import embedded
-from agentic_rag_backend.ingestion.reindexer import chunk_points
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
+from agentic_rag_backend.ingestion.vectors.reindexer import chunk_points
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key

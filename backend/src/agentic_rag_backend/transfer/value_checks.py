@@ -30,7 +30,7 @@ from agentic_rag_backend.domain.size_limits import (
 )
 from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion import metadata_checks
+from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 

@@ -6,11 +6,11 @@ import pytest
 
 from agentic_rag_backend.generation.claims.assertion import list_open_parts
 from agentic_rag_backend.generation.claims.base import Reason
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
-from agentic_rag_backend.generation.context import Passage
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 
 CLAIM = "The committee approved the plan."
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
-from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
 
 UNRELATED = {sentence for group in COHORT.values() for sentence in group}

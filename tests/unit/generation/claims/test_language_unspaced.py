@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 
 CHINESE = "王明在杭州创立了华兴公司，投资3亿元。李雷在2014年的比赛中击败了韩梅梅。该厂继续生产汽车。"
 JAPANESE = "田中一郎は1990年に東京で会社を設立し、5億円を投資した。佐藤は鈴木を選挙で破った。工場は車を生産している。"

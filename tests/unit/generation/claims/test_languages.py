@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
-from agentic_rag_backend.generation.claims.translation import MAX_QUOTES, EmbeddingVerifier, list_candidates
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.translation import MAX_QUOTES, EmbeddingVerifier, list_candidates
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
-from agentic_rag_backend.language.lexicon import language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
 
 LEAST_KEPT = 0.9

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.api.schemas.documents import Strategy
+from agentic_rag_backend.api.schemas.documents.documents import Strategy
 from agentic_rag_backend.domain.document import CHUNKING_STRATEGIES, Chunk, ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, RTF, TEXT, XLSX, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion import metadata_checks
+from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.contradictions import finder as finding
 from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFilter, ContradictionFinder
-from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 

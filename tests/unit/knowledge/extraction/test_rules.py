@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import Alias, Extraction
-from agentic_rag_backend.knowledge.extraction.relations import MAX_PER_SENTENCE
+from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_PER_SENTENCE
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.topics import topic
 

@@ -9,7 +9,7 @@ from cpu_time import cpu_s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.tenant_graph import acronyms
 from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
 from agentic_rag_backend.knowledge.tenant_graph.graph import Names

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import GraphEdge, StatedFact, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 

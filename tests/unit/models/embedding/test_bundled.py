@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -28,6 +27,7 @@ from agentic_rag_backend.models.embedding.bundled import (
     windows_of,
 )
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
+from agentic_rag_backend.models.embedding.onnx import onnx_sessions
 from agentic_rag_backend.priority import BACKGROUND
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)

@@ -15,7 +15,7 @@ from agentic_rag_backend.models.endpoint import Call
 from agentic_rag_backend.models.llm import model_traits
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.models.llm.reply_reading import RawReply, ReadObject, read_structured_reply
+from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, ReadObject, read_structured_reply
 from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.language.periods import period_of
-from agentic_rag_backend.language.time_phrases import Relation
+from agentic_rag_backend.language.times.periods import period_of
+from agentic_rag_backend.language.times.time_phrases import Relation
 from agentic_rag_backend.retrieval.scoring.time_fit import BY_DOCUMENT, UNDATED, fit, window_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from graphiti_worlds import WordEmbedder  # noqa: F401 - imports Graphiti withou
 
 from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions, inquiry
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions, inquiry
 from agentic_rag_backend.plugins.graphiti.clients import strict
 from agentic_rag_testing.models import reader
 from agentic_rag_testing.models.server import ModelServer

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 from agentic_rag_backend.api.documentation.partial_schemas import document_parts
 from agentic_rag_backend.api.documentation.response_examples import example_of, problem_example
 from agentic_rag_backend.api.responses.errors import MEDIA_TYPE
-from agentic_rag_backend.api.schemas.documents import NewDocument
-from agentic_rag_backend.api.schemas.previews import PreviewBody
+from agentic_rag_backend.api.schemas.documents.documents import NewDocument
+from agentic_rag_backend.api.schemas.documents.previews import PreviewBody
 
 _REFERENCE = "#/components/schemas/{model}"
 _CREDENTIALS = frozenset({"authorization", "x-api-key"})

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from agentic_rag_backend.api.responses.envelopes import Meta, enveloped
-from agentic_rag_backend.api.schemas.search import rounded
+from agentic_rag_backend.api.schemas.questions.search import rounded
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 

@@ -27,10 +27,10 @@ from agentic_rag_backend.api.responses.resumption import (
     place_of,
 )
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
-from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
-from agentic_rag_backend.api.schemas.citations import CitationView
-from agentic_rag_backend.api.schemas.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
-from agentic_rag_backend.api.schemas.search import SearchView
+from agentic_rag_backend.api.schemas.questions.answers import AnswerView, UsageView
+from agentic_rag_backend.api.schemas.questions.citations import CitationView
+from agentic_rag_backend.api.schemas.questions.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
+from agentic_rag_backend.api.schemas.questions.search import SearchView
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -44,7 +44,7 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
+from agentic_rag_backend.generation.evidence.context import passages_of, theme_chunk_ids
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")

@@ -14,12 +14,12 @@ from agentic_rag_backend.api.requests.form_fields import json_field, read_form, 
 from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads, works_on_full_disk
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.schemas.documents import chunking_of
-from agentic_rag_backend.api.schemas.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView
+from agentic_rag_backend.api.schemas.documents.documents import chunking_of
+from agentic_rag_backend.api.schemas.documents.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.previewing import MAX_PREVIEW_BYTES
+from agentic_rag_backend.ingestion.prepare.previewing import MAX_PREVIEW_BYTES
 
 router = APIRouter(tags=["documents"], route_class=GuardedRoute)
 _FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})

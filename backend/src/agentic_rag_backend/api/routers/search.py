@@ -12,9 +12,9 @@ from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.responses.field_selection import Selectable, enveloped_parts, trace_meta
-from agentic_rag_backend.api.schemas.explanation import ExplainView
-from agentic_rag_backend.api.schemas.questions import QUESTION_BYTES, DualLevelBody, ExplainBody, SearchBody
-from agentic_rag_backend.api.schemas.search import DualLevelView, SearchView
+from agentic_rag_backend.api.schemas.questions.explanation import ExplainView
+from agentic_rag_backend.api.schemas.questions.questions import QUESTION_BYTES, DualLevelBody, ExplainBody, SearchBody
+from agentic_rag_backend.api.schemas.questions.search import DualLevelView, SearchView
 
 router = APIRouter(tags=["search"], route_class=JsonRoute)
 SEARCH, DUAL_LEVEL = Selectable(SearchView, "results"), Selectable(DualLevelView, "low_level_results")

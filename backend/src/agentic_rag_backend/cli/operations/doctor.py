@@ -238,7 +238,7 @@ def _list_tests(container: Container, settings: Settings) -> Mapping[str, Callab
 def _advise_reindex(container: Container, settings: Settings) -> str:
     """Return advice if the stored vectors keep the bundled encoder from computing in integers."""
     from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-    from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
+    from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 
     embedder = container.embedder
     if not isinstance(embedder, BundledEmbedder) or embedder.arithmetic == "int8" or settings.embedding_model_path is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity
 from agentic_rag_backend.domain.graph import Label, normalise_name
-from agentic_rag_backend.language.word_classes import ADVERBS, VERBS
+from agentic_rag_backend.language.vocabulary.word_classes import ADVERBS, VERBS
 from agentic_rag_backend.language.words import comparable, content_forms
 
 _LONGEST_NAME = 5

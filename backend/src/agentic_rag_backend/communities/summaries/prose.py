@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.communities.summaries.community_evidence import Fact, SummaryEvidence
 from agentic_rag_backend.domain.graph import Label, Support
-from agentic_rag_backend.language.dates import find_years, first_date, in_order_of_time
 from agentic_rag_backend.language.independence import rate_independence, simplify_sentence, split_claims
+from agentic_rag_backend.language.times.dates import find_years, first_date, in_order_of_time
 from agentic_rag_backend.language.words import content_forms
 
 MAX_SENTENCES = 4

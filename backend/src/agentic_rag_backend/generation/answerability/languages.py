@@ -17,9 +17,9 @@ from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.claims.tokens import Token, names_in, read_tokens
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity, relative_to
 from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
-from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.unspaced import uses_no_spaces
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_SENTENCES = 64

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentic_rag_backend.generation.claims.polarity import is_denial
+from agentic_rag_backend.generation.claims.comparison.polarity import is_denial
 from agentic_rag_backend.generation.claims.tokens import Token, content_of
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.lexicon import Language, language_of_code
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 
 _NOUN_PHRASE = language_of_code(ENGLISH).noun_phrases
 """Words with which a clause may begin without "that" before it: "never said the committee agreed"."""

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from agentic_rag_backend.domain.answer import ClaimStatus
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 
 Reason = Literal["unsupported", "negated", "number", "name", "modality", "roles", "quote", "language"]
 """Why a claim does not hold. ``unsupported``: no passage states it. ``language``: it is in another language than the passages,

@@ -10,12 +10,12 @@ from functools import cached_property
 
 from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.entries.base import Entry
 from agentic_rag_backend.language.entries.reading import EntryReading, read_entries
 from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of, language_of_passage
-from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import inverse_frequency
 
 LONGEST_QUOTE = 600

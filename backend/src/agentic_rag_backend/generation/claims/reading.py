@@ -16,7 +16,7 @@ from agentic_rag_backend.language.sentences import (
     stands_alone,
 )
 from agentic_rag_backend.language.words import content_forms
-from agentic_rag_backend.models.llm.lenient_json import ReadValue, read_values
+from agentic_rag_backend.models.llm.replies.lenient_json import ReadValue, read_values
 
 MAX_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""

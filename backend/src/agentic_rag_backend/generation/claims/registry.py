@@ -8,11 +8,11 @@ from typing import Literal
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, VerifierFactory
-from agentic_rag_backend.generation.claims.entailment import EntailmentVerifier
-from agentic_rag_backend.generation.claims.judging import ModelVerifier
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.claims.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.claims.verifiers.entailment import EntailmentVerifier
+from agentic_rag_backend.generation.claims.verifiers.judging import ModelVerifier
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
+from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

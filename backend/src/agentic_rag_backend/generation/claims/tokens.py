@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.lexicon import Language, language_of_code, plain_form
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.unspaced import UNSPACED_RUN
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code, plain_form
 from agentic_rag_backend.language.words import words
 
 MAY = "mai"

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
-from agentic_rag_backend.generation.budget import PromptBudget
-from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
 from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
 from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
@@ -29,6 +27,8 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     partial_answers,
     themes_with_passages,
 )
+from agentic_rag_backend.generation.evidence.budget import PromptBudget
+from agentic_rag_backend.generation.evidence.context import Context, Passage, theme_chunk_ids
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.language.questions import asked_for

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentic_rag_backend.domain.query import ThemeHit
 from agentic_rag_backend.generation.corpus_wide.overview import ordered_by_time
 from agentic_rag_backend.generation.corpus_wide.partial_answers import Point
-from agentic_rag_backend.language.dates import find_years
+from agentic_rag_backend.language.times.dates import find_years
 
 _NAMED_THEMES = 2
 _MIN_SENTENCES = 2

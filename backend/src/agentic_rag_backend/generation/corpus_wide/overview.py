@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.generation.answerability.evidence import PassageText
-from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
-from agentic_rag_backend.language.dates import first_date, has_dates, in_order_of_time
+from agentic_rag_backend.generation.evidence.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.times.dates import first_date, has_dates, in_order_of_time
 from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE, CosineScale

@@ -13,9 +13,9 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, read_claims
-from agentic_rag_backend.generation.context import Passage, theme_passages
+from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.generation.evidence.context import Passage, theme_passages
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence

@@ -11,8 +11,8 @@ from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.generation.brief import Brief, Refusal
-from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.draft import DraftEvent
+from agentic_rag_backend.generation.evidence.budget import PromptBudget
 
 Investigate = Callable[[str], Awaitable[Brief]]
 """Retrieves passages for another question, with the strategy, filters and tenant of the answer's own question."""

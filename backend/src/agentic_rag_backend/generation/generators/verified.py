@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
 from agentic_rag_backend.generation.brief import Brief, with_failures
-from agentic_rag_backend.generation.context import Passage, size_tokens
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
+from agentic_rag_backend.generation.evidence.context import Passage, size_tokens
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect_events, finish_generation
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history

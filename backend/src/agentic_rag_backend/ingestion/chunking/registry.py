@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
-from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
-from agentic_rag_backend.ingestion.chunking.parent_chunks import ParentChildChunker
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
-from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
+from agentic_rag_backend.ingestion.chunking.strategies.ast import AstChunker
+from agentic_rag_backend.ingestion.chunking.strategies.fixed import FixedChunker
+from agentic_rag_backend.ingestion.chunking.strategies.parent_chunks import ParentChildChunker
+from agentic_rag_backend.ingestion.chunking.strategies.recursive import RecursiveChunker
+from agentic_rag_backend.ingestion.chunking.strategies.structure import StructureChunker
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 PARENT_CHILD = "parent_child"
@@ -27,7 +27,7 @@ SEMANTIC = "semantic"
 AGENTIC = "agentic"
 PROPOSITION = "proposition"
 KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC, AGENTIC, PROPOSITION)
-"""All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.chunk_reading`."""
+"""All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.prepare.chunk_reading`."""
 WITH_PARENTS = (PARENT_CHILD, PROPOSITION)
 PERCENTILES = (50, 99)
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}

@@ -12,7 +12,7 @@ import yaml
 
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
-from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.questions.base import PATTERNS, QuestionWriter, WrittenQuestions, embedded_by, recipe_of
 from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord

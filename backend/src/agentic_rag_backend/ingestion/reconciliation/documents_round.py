@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.ingestion.chunk_points import PointFields
-from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.mirroring import mirror_labels
+from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.ingestion.reconciliation.document_comparison import (
     Differences,
@@ -24,10 +22,12 @@ from agentic_rag_backend.ingestion.reconciliation.document_comparison import (
 )
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
+from agentic_rag_backend.ingestion.vectors.mirroring import mirror_labels
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
-from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
 

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.reconciliation.report import Report
+from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Unfinished

@@ -11,8 +11,8 @@ from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef
 from agentic_rag_backend.knowledge.contradictions.statements import subject_of
-from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.language.sentences import Sentence
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.language.values import Span, may_agree, placed_moments
 from agentic_rag_backend.language.words import Word, words
 

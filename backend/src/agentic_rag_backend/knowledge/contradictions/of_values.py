@@ -8,7 +8,7 @@ from itertools import combinations
 from agentic_rag_backend.domain.contradictions import Contradiction, Side
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement
-from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.times.periods import document_date
 from agentic_rag_backend.language.values import Amount, Moment, rounds_to
 from agentic_rag_backend.language.words import all_forms
 

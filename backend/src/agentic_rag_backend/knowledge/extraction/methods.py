@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
-from agentic_rag_backend.knowledge.extraction.by_model import LLM, RULES_AND_LLM, ModelExtractor
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
-from agentic_rag_backend.knowledge.extraction.temporal import GRAPHITI, TemporalEngine, TemporalExtractor
+from agentic_rag_backend.knowledge.extraction.model.by_model import LLM, RULES_AND_LLM, ModelExtractor
+from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.model.temporal import GRAPHITI, TemporalEngine, TemporalExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
 
 RULES = "rules"

@@ -17,24 +17,24 @@ from agentic_rag_backend.domain.graph import (
     NameDescription,
     normalise_name,
 )
-from agentic_rag_backend.knowledge.extraction.aliases import alias_pairs, short_forms
-from agentic_rag_backend.knowledge.extraction.ballots import Ballot, types_of
-from agentic_rag_backend.knowledge.extraction.entity_types import (
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms
+from agentic_rag_backend.knowledge.extraction.names.foreign import ForeignNames, foreign_language
+from agentic_rag_backend.knowledge.extraction.names.name_descriptions import describe_names, name_forms
+from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, Span, find_spans
+from agentic_rag_backend.knowledge.extraction.names.references import with_references
+from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
+from agentic_rag_backend.knowledge.extraction.relations.validity import Validity, validities
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
+from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
+from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, types_of
+from agentic_rag_backend.knowledge.extraction.types.entity_types import (
     CODE,
     DATE,
     OTHER,
     PERSON,
 )
-from agentic_rag_backend.knowledge.extraction.foreign import ForeignNames, foreign_language
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.name_descriptions import describe_names, name_forms
-from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
-from agentic_rag_backend.knowledge.extraction.references import with_references
-from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
-from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
-from agentic_rag_backend.knowledge.extraction.validity import Validity, validities
-from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, load_scores
+from agentic_rag_backend.knowledge.extraction.types.word_scores import WordScores, load_scores
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000

@@ -7,8 +7,8 @@ import unicodedata
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.knowledge.extraction.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
+from agentic_rag_backend.knowledge.extraction.types.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.language.titles import is_excerpt
 
 MAX_TOPIC_CHARACTERS = 160

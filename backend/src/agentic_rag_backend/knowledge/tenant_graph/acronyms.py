@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.knowledge.extraction.aliases import acronyms_of
+from agentic_rag_backend.knowledge.extraction.names.aliases import acronyms_of
 
 LONGEST = 8
 """Letters of an acronym."""

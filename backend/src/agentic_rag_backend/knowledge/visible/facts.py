@@ -10,7 +10,7 @@ from datetime import datetime
 
 from agentic_rag_backend.domain.graph import GraphEdge, Relationship, StatedFact
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.language.periods import end_of
+from agentic_rag_backend.language.times.periods import end_of
 
 
 @dataclass(frozen=True, slots=True)

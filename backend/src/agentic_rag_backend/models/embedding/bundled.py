@@ -32,8 +32,13 @@ from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.embedding.encoder_facts import BUNDLED_FACTS, EncoderFacts, read_facts
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
-from agentic_rag_backend.models.embedding.onnx_graph import list_operators
-from agentic_rag_backend.models.embedding.onnx_sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
+from agentic_rag_backend.models.embedding.onnx.onnx_graph import list_operators
+from agentic_rag_backend.models.embedding.onnx.onnx_sessions import (
+    Arithmetic,
+    NoIntegerWeights,
+    open_sessions,
+    possible_arithmetic,
+)
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, split_pieces
 from agentic_rag_backend.priority import BACKGROUND, lower_thread
 

@@ -23,9 +23,9 @@ from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, Mod
 from agentic_rag_backend.language.prompt_marks import restore_all, restore_marks
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
 from agentic_rag_backend.models.llm.model_traits import Refusals
-from agentic_rag_backend.models.llm.reply_reading import (
+from agentic_rag_backend.models.llm.replies.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
+from agentic_rag_backend.models.llm.replies.reply_reading import (
     RawReply,
     ReadObject,
     ReadReply,
@@ -33,6 +33,7 @@ from agentic_rag_backend.models.llm.reply_reading import (
     read_structured_reply,
     read_text,
 )
+from agentic_rag_backend.models.llm.replies.stream_assembly import Assembly, BrokenStream, read_whole_reply
 from agentic_rag_backend.models.llm.request_bodies import (
     SECOND_TEMPERATURE,
     Body,
@@ -42,7 +43,6 @@ from agentic_rag_backend.models.llm.request_bodies import (
     first_turn,
     may_hide_opening,
 )
-from agentic_rag_backend.models.llm.stream_assembly import Assembly, BrokenStream, read_whole_reply
 from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.models.pace import tokens_in
 from agentic_rag_backend.models.server_errors import overflow_of, refused_feature, reply_limit_of

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict
 
-from agentic_rag_backend.language.periods import period_of
+from agentic_rag_backend.language.times.periods import period_of
 
 Whole = Annotated[int, Strict()]
 """An integer. Booleans and text are refused."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import NamedSpan, named_spans

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
-from agentic_rag_backend.language.periods import document_date, period_of
-from agentic_rag_backend.language.time_phrases import Period, Relation, moment_period
+from agentic_rag_backend.language.times.periods import document_date, period_of
+from agentic_rag_backend.language.times.time_phrases import Period, Relation, moment_period
 from agentic_rag_backend.language.values import find_moments
 
 BY_DOCUMENT = 0.8

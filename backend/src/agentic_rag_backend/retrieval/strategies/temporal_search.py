@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.language.time_phrases import TimePhrase, time_phrase
+from agentic_rag_backend.language.times.time_phrases import TimePhrase, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.scoring.time_fit import TIME_SHARE, TimeWindow, fit, window_of

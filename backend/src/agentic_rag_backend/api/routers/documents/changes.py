@@ -11,7 +11,7 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.schemas.documents import (
+from agentic_rag_backend.api.schemas.documents.documents import (
     ChunkingAgain,
     DeletedDocument,
     DeletedDocuments,

@@ -10,8 +10,8 @@ from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
-from agentic_rag_backend.api.schemas.documents import SubmittedView
-from agentic_rag_backend.api.schemas.extraction import ChunkExtractionBody, ChunkExtractionView, ExtractionBody
+from agentic_rag_backend.api.schemas.documents.documents import SubmittedView
+from agentic_rag_backend.api.schemas.documents.extraction import ChunkExtractionBody, ChunkExtractionView, ExtractionBody
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.api.requests.preconditions import tag
 from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
+from agentic_rag_backend.api.schemas.documents.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 

@@ -18,7 +18,7 @@ from agentic_rag_backend.api.requests.json_body import media_type_of, read_json,
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.responses.errors import logged, request_id_of
-from agentic_rag_backend.api.schemas.documents import (
+from agentic_rag_backend.api.schemas.documents.documents import (
     NewDocument,
     SubmittedFiles,
     SubmittedView,
@@ -30,7 +30,7 @@ from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.document import ATTACHMENT_MODES, ProcessingOptions
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
-from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
+from agentic_rag_backend.ingestion.accept.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
 from agentic_rag_backend.knowledge.extraction.methods import METHODS
 from agentic_rag_backend.stores.catalogue.base import Expected
 

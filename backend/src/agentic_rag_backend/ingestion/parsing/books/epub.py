@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.books.chapters import add_chapter
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder

@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, refuse_document_type, xml_problem, xml_tree
 

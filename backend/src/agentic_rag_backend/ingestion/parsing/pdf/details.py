@@ -8,7 +8,7 @@ from typing import Any
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import clean_text
 
 MAX_CHARACTERS = 500

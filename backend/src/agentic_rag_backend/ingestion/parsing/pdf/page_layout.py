@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table, tables_of
+from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table, tables_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_columns import columns_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import Segment, TextLine, line_of, rows_of, segments_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import DIAGONAL, PdfWord

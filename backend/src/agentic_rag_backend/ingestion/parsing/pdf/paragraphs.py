@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column
-from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 WRAPPED, BROKEN, HYPHENATED = " ", "\n", ""

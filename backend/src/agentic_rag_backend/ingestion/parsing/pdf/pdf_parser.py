@@ -14,8 +14,8 @@ from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furnitur
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import load_page, open_pdf
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout, layout_of
-from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
-from agentic_rag_backend.ingestion.parsing.pdf.scans import FEW_CHARACTERS, Scans
+from agentic_rag_backend.ingestion.parsing.pdf.scanned.scans import FEW_CHARACTERS, Scans
+from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_assembly import assemble_text
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import words_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, Recogniser

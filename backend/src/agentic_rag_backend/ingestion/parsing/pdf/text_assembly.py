@@ -11,7 +11,7 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.headings import Outline, larger_type_level, levels_by_size, match_outline
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
-from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine, box_around
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import on_page
 

@@ -1,0 +1,1 @@
+"""Documents, their chunks and pages, and previews of them."""

@@ -1,0 +1,1 @@
+"""A tenant's knowledge: its graph, ontology, contradictions, communities and tree."""

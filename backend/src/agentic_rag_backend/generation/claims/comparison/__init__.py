@@ -1,0 +1,1 @@
+"""Comparisons of a claim with its quotes: names, numbers, denials, opposites."""

@@ -1,0 +1,1 @@
+"""Verifiers of claims, by words or by a model."""

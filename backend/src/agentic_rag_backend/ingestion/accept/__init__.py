@@ -1,0 +1,1 @@
+"""Uploads: their checks and their originals."""

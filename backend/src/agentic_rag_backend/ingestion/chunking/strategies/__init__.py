@@ -1,0 +1,1 @@
+"""The chunking strategies, one a module."""

@@ -1,0 +1,1 @@
+"""Pages that are pictures: their recognition, and the words that it gives."""

@@ -1,0 +1,1 @@
+"""Tables of a page, found by their ruled lines."""

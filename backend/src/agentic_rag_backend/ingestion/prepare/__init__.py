@@ -1,0 +1,1 @@
+"""The first half of an ingestion: reads, cuts, embeds and extracts."""

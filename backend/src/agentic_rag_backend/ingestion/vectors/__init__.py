@@ -1,0 +1,1 @@
+"""What ingestion writes to the vector store."""

@@ -1,0 +1,1 @@
+"""Relationships between names, and when they hold."""

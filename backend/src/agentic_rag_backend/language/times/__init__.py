@@ -1,0 +1,1 @@
+"""Dates and periods, in texts, in questions and in metadata."""

@@ -1,0 +1,1 @@
+"""Words of a language by class: function words, kinds of things, opposites."""

@@ -1,0 +1,1 @@
+"""Replies of language models: repaired, fitted to a schema, and separated from reasoning and repetition."""
