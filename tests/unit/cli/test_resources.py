@@ -13,9 +13,10 @@ import typer
 from typer.exceptions import TyperException
 
 from agentic_rag_backend.cli import command as command_module
-from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.command import Session, command, join_path
 from agentic_rag_backend.cli.command_tree import CommandGroup, add_commands
 from agentic_rag_backend.cli.resources import Resource, delete_command, list_command, post_command, show_command
+from agentic_rag_backend.errors import InvalidRequest
 
 SHIPS = [{"id": "s1", "name": "Aster", "crew": 7}, {"id": "s2", "name": "Kestrel", "crew": 12}]
 
@@ -132,6 +133,17 @@ def test_one_item_is_shown_changed_and_deleted_by_its_name_or_id(
         ("POST", "/ships/s1/moor", {}),
         ("DELETE", "/ships/s1", {"deep": False}),
     ]
+
+
+def test_a_name_with_slashes_names_no_other_resource(
+    client: FakeClient, ships: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(ships, capsys, "delete", "../documents/a?b", "--json")
+    assert [path for _, path, _ in client.requests] == ["/ships/..%2Fdocuments%2Fa%3Fb"]
+    assert join_path("/graph/edits", 3) == "/graph/edits/3"
+    for name in ("", ".", ".."):
+        with pytest.raises(InvalidRequest):
+            run(ships, capsys, "show", name)
 
 
 def test_a_list_without_pages_has_no_limit(client: FakeClient, ships: typer.Typer, capsys: pytest.CaptureFixture[str]) -> None:

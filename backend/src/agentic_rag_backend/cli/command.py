@@ -10,12 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from urllib.parse import quote
 
 import typer
 
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
@@ -75,6 +77,17 @@ class LocalSession:
 
     settings: Settings
     output: Output
+
+
+def join_path(path: str, name: str | int) -> str:
+    """Return the path of one item of the API. A name such as "../documents/1" stays one part, and so names no other resource.
+
+    Raises:
+        InvalidRequest: the name is empty, or a dot segment, which clients remove from addresses.
+    """
+    if name in ("", ".", ".."):
+        raise InvalidRequest(f"{name!r} is no name or id")
+    return f"{path}/{quote(str(name), safe='')}"
 
 
 def command(function: Callable[Concatenate[Session, P], Awaitable[None]], *, work: bool = False, operator: bool = False) -> Run:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentic_rag_backend.cli.command import join_path
 from agentic_rag_backend.cli.interruption import describe_left_job, leaving
 from agentic_rag_backend.cli.output import fields
 from agentic_rag_backend.cli.progress import ProgressDisplay
@@ -103,7 +104,7 @@ async def follow_job(client: Client, job_id: str, *, title: str) -> Job:
     client.wait_for_restarts()
     with leaving(describe_left_job(client, job_id)), ProgressDisplay(title) as display:
         while True:
-            job: Job = await client.get(f"/jobs/{job_id}")
+            job: Job = await client.get(join_path("/jobs", job_id))
             if job["state"] in ENDED:
                 return job
             display.update(f"{title}: {job['stage'] or job['state']}", completed=job["done"], total=job["total"])

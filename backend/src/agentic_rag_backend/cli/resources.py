@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import Run, Session, command
+from agentic_rag_backend.cli.command import Run, Session, command, join_path
 from agentic_rag_backend.cli.output import Output, table
 
 Item = Mapping[str, Any]
@@ -60,7 +60,7 @@ class Resource:
 
     async def find_path(self, session: Session, name: str) -> str:
         """Return the path of the item that an argument names."""
-        return f"{self.path}/{name if self.find_id is None else await self.find_id(session, name)}"
+        return join_path(self.path, name if self.find_id is None else await self.find_id(session, name))
 
 
 def list_command(resource: Resource, description: str, **filters: Any) -> Run:

@@ -65,6 +65,19 @@ async def test_a_changed_detail_across_languages_is_found(text: str, claim: str,
 @pytest.mark.parametrize(
     ("text", "claim"),
     [
+        ("Le nouveau phare du port pourrait ouvrir en 2027.", "Le nouveau phare du port ouvre en 2027."),
+        ("El nuevo faro del puerto podría abrir en 2027.", "El nuevo faro del puerto abre en 2027."),
+        ("Il nuovo faro del porto potrebbe aprire nel 2027.", "Il nuovo faro del porto aprirà nel 2027."),
+    ],
+)
+async def test_a_hedge_that_is_dropped_with_its_verb_form_is_found(text: str, claim: str) -> None:
+    assert await reason_of(text, claim) == "modality"
+    assert await reason_of(text, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Harms founded the shipyard in 1887."),
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Ferries were built there."),
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Founded in 1887, the shipyard is old."),

@@ -10,6 +10,7 @@ from agentic_rag_backend.generation.evidence.context import Passage
 
 CHINESE = "王明在杭州创立了华兴公司，投资3亿元。李雷在2014年的比赛中击败了韩梅梅。该厂继续生产汽车。"
 JAPANESE = "田中一郎は1990年に東京で会社を設立し、5億円を投資した。佐藤は鈴木を選挙で破った。工場は車を生産している。"
+JAPANESE_NEWS = "新しい灯台は2027年に開業する可能性がある。田中は決勝で鈴木を破った。博物館は月曜日に休館する。"
 
 
 def reason_of(text: str, claim: str) -> str | None:
@@ -24,6 +25,10 @@ def reason_of(text: str, claim: str) -> str | None:
         (CHINESE, "华兴公司投资4亿元。", "number"),
         (JAPANESE, "6億円を投資した。", "number"),
         (JAPANESE, "工場は車の生産を停止している。", "negated"),
+        (JAPANESE_NEWS, "鈴木は決勝で田中を破った。", "roles"),
+        (JAPANESE_NEWS, "佐藤は決勝で鈴木を破った。", "roles"),
+        (JAPANESE_NEWS, "博物館は火曜日に休館する。", "number"),
+        (JAPANESE_NEWS, "新しい灯台は2027年に開業する。", "modality"),
     ],
 )
 def test_a_changed_sentence_is_dropped(text: str, claim: str, reason: str) -> None:
@@ -46,6 +51,9 @@ def test_a_changed_sentence_is_dropped(text: str, claim: str, reason: str) -> No
         (JAPANESE, "選挙で佐藤は鈴木を破った。"),
         (JAPANESE, "鈴木は選挙で佐藤に破られた。"),
         (JAPANESE, "工場は車を生産している。"),
+        (JAPANESE_NEWS, "決勝で田中は鈴木を破った。"),
+        (JAPANESE_NEWS, "月曜日に博物館は休館する。"),
+        (JAPANESE_NEWS, "新しい灯台は2027年に開業する可能性がある。"),
     ],
 )
 def test_a_right_sentence_is_kept(text: str, claim: str) -> None:

@@ -94,7 +94,7 @@ async def retry_job(
     watch: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
 ) -> None:
     """Retry a failed, partial or cancelled job. Finished work is not repeated."""
-    accepted = await session.client.post(f"{JOBS.path}/{job_id}/retry")
+    accepted = await session.client.post(f"{await JOBS.find_path(session, job_id)}/retry")
     if watch:
         await watch_job(session, job_id)
     else:

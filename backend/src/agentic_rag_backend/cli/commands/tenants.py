@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentic_rag_backend.cli.command import Session
+from agentic_rag_backend.cli.command import Session, join_path
 from agentic_rag_backend.cli.output import fields, format_time
 from agentic_rag_backend.cli.resources import Resource
 
@@ -70,7 +70,7 @@ async def create_key(
 
 async def revoke_key(session: Session, tenant_name: TenantName, key_id: Annotated[str, typer.Argument(metavar="KEY_ID")]) -> None:
     """Revoke a key. The next request with it is refused."""
-    await session.client.delete(f"{await _find_keys_path(session, tenant_name)}/{key_id}")
+    await session.client.delete(join_path(await _find_keys_path(session, tenant_name), key_id))
     session.output.present({"id": key_id, "revoked": True})
 
 

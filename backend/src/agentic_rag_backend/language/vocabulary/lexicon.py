@@ -29,6 +29,7 @@ class Language:
     """The words of one language, by its ISO 639-1 code.
 
     ``capital_nouns``: nouns have a capital, so that a capital shows no name. ``unspaced``: there are no spaces between words.
+    ``verbs_last``: denials and hedges stand after the words that they apply to.
     ``takes_back``: words shortly after a denial that take it back ("not … until"), and ``limits`` directly after it ("not only").
     ``particles`` stand beside names in a script without capitals, ``transliteration`` has the characters of foreign names.
     ``marks`` are months, weekdays, directions and ordinals by their words: "october" is "month:10".
@@ -37,6 +38,7 @@ class Language:
     code: str
     capital_nouns: bool = False
     unspaced: bool = False
+    verbs_last: bool = False
     endings: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     function_words: frozenset[str] = _EMPTY
@@ -125,6 +127,7 @@ def _parse_language(code: str, values: Mapping[str, Any]) -> Language:
         code,
         capital_nouns=values.get("capital_nouns", False),
         unspaced=values.get("unspaced", False),
+        verbs_last=values.get("verbs_last", False),
         endings=tuple(sorted(map(plain_form, values.get("endings", "").split()), key=len, reverse=True)),
         prefixes=tuple(values.get("prefixes", "").split()),
         function_words=frozenset(plain_form(word) for words in (*lists.values(), *stops) for word in words.split()),

@@ -6,17 +6,30 @@ other names there, the claim changed it. A claim in other words has other frames
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from agentic_rag_backend.generation.claims.tokens import Token, TokenMention, mentions_in, outside_parentheses
-from agentic_rag_backend.language.vocabulary.lexicon import Language, plain_form
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.vocabulary.lexicon import Language, language_of_code, plain_form
 
 Frame = tuple[str, ...]
 """The side (before, after or around), and two or three words, of which one carries meaning."""
 _NAME = "<name>"
+_MOST_LATER = 3
+_REACH = 12
+"""Most names and words that are read after a verb."""
+_LATER = "later"
+"""The side of a name that is in the clause of a verb and not its subject."""
 _STOPS = ";:.!?()–—"
+_BE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
+_CONVERSES: Mapping[str, str] = {
+    form: language_of_code(ENGLISH).form_of(verb)
+    for verb, words in (("sell", "buy buys bought purchased"), ("lend", "borrow borrowed"))
+    for form in language_of_code(ENGLISH).forms_of(words)
+}
+"""Verbs whose subject is the recipient of another verb: who sold did not buy."""
 
 
 def changes_frame(
@@ -49,13 +62,34 @@ def swaps_sides(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], names
     """Return whether a name stands before a word of the claim, and only after it in the quotes, or the reverse.
 
     "The barrage began the Harbour Authority" has a single name, so that no other one shows the exchange.
+    "Adler was defeated by Kern" reads as "Kern defeated Adler", and one who sold does not buy.
     """
-    quoted = [neighbour for quote in quotes for neighbour in _list_neighbours(quote, names, language)]
+    quoted = [
+        neighbour
+        for quote in quotes
+        for neighbour in (*_list_neighbours(quote, names, language), *_list_later_names(quote, names, language))
+    ]
     for forms, side, word in _list_neighbours(claim, names, language):
         sides = {quoted_side for quoted_forms, quoted_side, quoted_word in quoted if quoted_word == word and quoted_forms & forms}
-        if sides and side not in sides:
+        if side not in sides and sides - {_LATER if side != "subject" else ""}:
             return True
     return False
+
+
+def _list_later_names(
+    tokens: Sequence[Token], names: Collection[str], language: Language
+) -> Iterator[tuple[frozenset[str], str, str]]:
+    """Yield the names after a verb and its subject, in its clause: who bought does not sell."""
+    mentions = [mention for mention in mentions_in(tokens, names) if not mention.number]
+    for index, subject in enumerate(mentions):
+        for later in mentions[index + 1 : index + 1 + _MOST_LATER]:
+            words = tokens[subject.last + 1 : later.first]
+            if not words or not words[0].content or words[0].capital or words[0].form in language.symmetric:
+                break
+            if len(words) > _REACH or any(token.breaks or token.first for token in words):
+                break
+            if words[-1].form not in language.conjunctions:
+                yield later.forms, _LATER, words[0].form
 
 
 def _list_neighbours(
@@ -67,9 +101,17 @@ def _list_neighbours(
         for side, at in (("subject", mention.last + 1), ("object", mention.first - 1 - article)):
             if mention.number or not 0 <= at < len(tokens):
                 continue
+            if _is_passive(tokens, at + 1 if side == "subject" else at - 1):
+                at, side = (at + 1, "object") if side == "subject" else (at - 1, "subject")
             breaks = any(token.breaks or token.first for token in tokens[min(at, mention.last) + 1 : max(at, mention.first) + 1])
             if tokens[at].content and not tokens[at].capital and not breaks and tokens[at].form not in language.symmetric:
-                yield mention.forms, side, tokens[at].form
+                verb = tokens[at].form
+                yield mention.forms, "recipient" if side == "subject" and verb in _CONVERSES else side, _CONVERSES.get(verb, verb)
+
+
+def _is_passive(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether the word at ``at`` is between "was" and "by": a verb whose object stands before it."""
+    return 0 < at < len(tokens) - 1 and tokens[at - 1].raw.lower() in _BE and tokens[at + 1].raw.lower() == "by"
 
 
 def list_frames(

@@ -71,13 +71,18 @@ def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], 
 
 
 def hides_hedge(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], language: Language) -> bool:
-    """Return whether the claim states as a fact a statement that the quotes make with a hedge."""
+    """Return whether the claim states as a fact a statement that the quotes make with a hedge.
+
+    In other languages than English it may have only the second word of the statement: "podría abrir en 2027", "abre en 2027".
+    """
+    words_read = 1 if language.code == ENGLISH or language.unspaced else _SCOPE
     hedged = {form for scope in find_hedges(claim, language) for form in scope.forms}
     forms = content_of(claim)
     return any(
-        not hedged & set(scope.forms) and _states_scope(scope, forms, quote)
+        not hedged & set(scope.forms) and _states_scope(PolarityScope(scope.at, scope.forms[word:]), forms, quote)
         for quote in quotes
         for scope in find_hedges(quote, language)
+        for word in range(words_read)
     )
 
 
@@ -96,7 +101,10 @@ def _states_scope(scope: PolarityScope, forms: frozenset[str], quote: Sequence[T
 
 
 def _scope_of(tokens: Sequence[Token], index: int, language: Language) -> tuple[str, ...]:
-    """Return the first words after a denial or hedge in its clause; in German also those before one that ends the clause."""
+    """Return the first words after a denial or hedge in its clause; in German also those before one that ends the clause.
+
+    Where verbs stand last, a denial follows what it denies.
+    """
     forms: list[str] = []
     for token in tokens[index + 1 : index + 1 + _REACH]:
         comma = "," in token.gap or "，" in token.gap
@@ -106,7 +114,7 @@ def _scope_of(tokens: Sequence[Token], index: int, language: Language) -> tuple[
             forms.append(token.form)
         if len(forms) == (_REACH if language.unspaced else _SCOPE):
             break
-    if forms or language.code == ENGLISH:
+    if language.code == ENGLISH or (forms and not language.verbs_last):
         return tuple(forms)
     before = [token.form for token in tokens[max(0, index - _REACH) : index] if token.content]
     return tuple(reversed(before[-_SCOPE:]))

@@ -73,12 +73,16 @@ def exchanges_sides(claim: Sequence[Token], quotes: Sequence[Sequence[Token]], l
 
 
 def _list_sides(tokens: Sequence[Token], language: Language) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Yield the particles with the characters on one side, and the two characters on the other side."""
+    """Yield the particles with the characters on one side, and the two characters on the other side.
+
+    A Japanese particle belongs to the characters before it. Those after it change with the order of the sentence.
+    """
     for index, token in enumerate(tokens):
         if token.form in language.particles:
             before, after = _read_pair(tokens, index - 1, -1), _read_pair(tokens, index + 1, 1)
             if before and after:
-                yield ("after", before, token.form), after
+                if not language.verbs_last:
+                    yield ("after", before, token.form), after
                 yield ("before", after, token.form), before
 
 
