@@ -294,7 +294,7 @@ def terminal_of(pid):
 
 async def main():
     isolation = Isolation()
-    await isolation.call("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
+    await isolation.call_worker("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
     server = isolation.server_pid
     children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
     print(terminal_of("self") != 0, *(terminal_of(pid) for pid in (server, *children)), flush=True)
@@ -337,9 +337,9 @@ from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 async def main():
     isolation = Isolation()
-    await isolation.call("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
+    await isolation.call_worker("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
     print(isolation.server_pid, flush=True)
-    await isolation.call("check", b"- [a](b)" * 20_000_000, "text/markdown", None, None, True, size_bytes=1)
+    await isolation.call_worker("check", b"- [a](b)" * 20_000_000, "text/markdown", None, None, True, size_bytes=1)
 
 asyncio.run(main())
 """

@@ -224,7 +224,7 @@ def test_invalid_origins_are_refused(origins: str) -> None:
 
 def test_the_parameters_that_requests_are_checked_against_are_those_of_the_document(document: dict[str, Any]) -> None:
     compared = 0
-    for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
+    for module in pkgutil.walk_packages(routers.__path__, f"{routers.__name__}."):
         for route in getattr(importlib.import_module(module.name), "router", APIRouter()).routes:
             operations = document["paths"].get(f"{BASE_PATH}{route.path}", {})  # type: ignore[union-attr]
             for method in route.methods & {each.upper() for each in operations}:  # type: ignore[union-attr]
