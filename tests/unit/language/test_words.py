@@ -10,7 +10,6 @@ from agentic_rag_backend.language.words import (
     comparable,
     content_forms,
     inverse_frequency,
-    measure_coverage,
     names_and_numbers,
     words,
 )
@@ -60,11 +59,6 @@ def test_names_are_not_taken_from_a_sentences_first_word() -> None:
 
 def test_stop_words_carry_nothing() -> None:
     assert content_forms("Who is it, and what was that?") == frozenset()
-
-
-def test_coverage_is_weighted() -> None:
-    assert measure_coverage(["a", "b"], {"a"}, {"a": 3.0, "b": 1.0}, default=1.0) == 0.75
-    assert measure_coverage([], {"a"}, {}, default=1.0) == 0.0
 
 
 def test_rare_words_weigh_more() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -139,15 +139,3 @@ def inverse_frequency(texts: Iterable[Iterable[str]]) -> dict[str, float]:
         for form in set(forms):
             frequency[form] = frequency.get(form, 0) + 1
     return {form: math.log(1 + count / document_count) for form, document_count in frequency.items()}
-
-
-def measure_coverage(
-    required: Iterable[str], available: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float
-) -> float:
-    """Return the weighted share of ``required`` that is in ``available``, in [0, 1]. 0 if nothing is wanted."""
-    total = covered = 0.0
-    for form in set(required):
-        weight = weights.get(form, default)
-        total += weight
-        covered += weight if form in available else 0.0
-    return covered / total if total else 0.0
