@@ -17,6 +17,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
     shorten_text,
     wide_table,
 )
+from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 
 MAX_CHARACTERS_PER_BYTE = 8
 """Characters of text for each byte of a file, whose containers are unzipped. Files of the example corpora have at most 1.2. More
@@ -43,6 +44,8 @@ class TextBuilder:
             size_bytes: size of the file, which limits its text. None: the text has no limit.
         """
         self.size_bytes = size_bytes
+        self.omissions = Omissions()
+        """What the parser leaves out; `build` adds it to the warnings."""
         self._widest = 0
         self._parts: list[str] = []
         self._length = 0
@@ -116,7 +119,7 @@ class TextBuilder:
             metadata=dict(metadata or {}),
             headings=tuple(self._headings),
             regions=tuple(self._regions),
-            warnings=(wide_table(self._widest),) if self._widest > MAX_COLUMNS else (),
+            warnings=(*((wide_table(self._widest),) if self._widest > MAX_COLUMNS else ()), *self.omissions.list_warnings()),
         )
 
     def _add_block(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
