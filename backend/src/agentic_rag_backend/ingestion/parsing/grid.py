@@ -43,6 +43,11 @@ class TableGrid:
         self._covered_until: dict[int, int] = {}
         self._covered = 0
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows, empty ones included."""
+        return len(self._rows)
+
     def find_free_column(self, row: int, column: int = 0) -> int:
         """Return the first column of ``row``, from ``column`` on, that no cell of the rows above covers.
 

@@ -52,8 +52,10 @@ def count_header_rows(rows: Sequence[Sequence[str]], spans: Sequence[CellSpan], 
     if depth == 1 and any(span.row == 0 and span.row_span > 1 for span in spans):
         return 0
     repeated = _list_repeated_columns(spans, depth - 1)
-    names = [name for column, name in enumerate(join_header(rows[:depth])) if name and column not in repeated]
-    return depth if len(rows) > depth and _are_names(names, width - len(repeated)) else 0
+    header = join_header(rows[:depth])
+    names = [name for column, name in enumerate(header) if name and column not in repeated]
+    named_columns = width - len(repeated) - (not header[0])  # the names of rows often have no name
+    return depth if len(rows) > depth and _are_names(names, named_columns) else 0
 
 
 def join_header(rows: Sequence[Sequence[str]]) -> list[str]:
