@@ -31,7 +31,11 @@ a ship
 | Name | Phone | Phone |
 | --- | --- | --- |
 | Petra \\| P | 1 | 2 |
-| A | x y | z |
+| A |  | z |
+
+|  |  |
+| --- | --- |
+| x | y |
 
 a
   b
@@ -62,7 +66,7 @@ def test_inline_marks_keep_their_meaning() -> None:
         ("3 metres<sup>12</sup> wide, 3<sup><a href='#n'>12</a></sup> metres", "3 metres[12] wide, 3[12] metres"),
         ("a rise of <del>3</del><ins>4</ins> percent, <s>old</s> new", "a rise of 4 percent, new"),
         ("<h2>A<sup>1</sup> to B</h2>", "A^1 to B"),
-        ("<table><tr><td>10<sup>6</sup><td>b<tr><td>c<td><s>3</s> 4</table>", "|  |  |\n| --- | --- |\n| 10^6 | b |\n| c | 4 |"),
+        ("<table><tr><th>10<sup>6</sup><th>b<tr><td>c<td><s>3</s> 4</table>", "| 10^6 | b |\n| --- | --- |\n| c | 4 |"),
         ("Boat: <input value='Heron'> <input type=hidden value=secret><button>Send</button>", "Boat: Heron"),
         ("<input type=checkbox checked>Ice <input type=radio>No", "[x] Ice [ ] No"),
         ("<select><option>a<option selected>b</select><textarea>Seen\nby Bo</textarea>", "b Seen by Bo"),
@@ -95,7 +99,34 @@ def test_navigation_is_kept_where_it_is_the_page() -> None:
 
 
 def test_a_table_for_layout_is_read_as_text() -> None:
-    assert parse("<table><tr><td><p>One</p><p>Two</p></td></tr></table>") == "One\n\nTwo"
+    prose, depths = "The lock is old. " * 20, "<table><tr><th>Lock<th>Depth<tr><td>Sable<td>4 m</table>"
+    table = "| Lock | Depth |\n| --- | --- |\n| Sable | 4 m |"
+    for html, text in {
+        "<table><tr><td><p>One</p><p>Two</p></td></tr></table>": "One\n\nTwo",
+        f"<table><tr><td colspan=3>{prose}<tr><td>a<td>b<td>c</table>": f"{prose.strip()}\n\na\n\nb\n\nc",
+        f"<table><tr><td><h2>News</h2><p>New.</p>{depths}<td>Side</table>": f"News\n\nNew.\n\n{table}\n\nSide",
+        f"<table role=presentation><tr><th>One<td>Two{depths}</table>": f"One\n\nTwo\n\n{table}",
+        f"<table><tr><th>{depths}</table>": table,
+        f"<table><tr><th>Lock<th>About<tr><td>Sable<td>{prose}</table>": f"| Lock | About |\n| --- | --- |\n| Sable | {prose}|",
+    }.items():
+        assert parse(html) == text, html
+
+
+def test_cells_of_html_stand_where_their_spans_put_them() -> None:
+    rows = "<tr><td rowspan=2>North<td>N1<td>Ann<tr><td>N2<td>Bo<tr><td rowspan=0>South<td>S1<td>Cy<tr><td>S2<td>Dee"
+    body = "| North | N1 | Ann |\n| North | N2 | Bo |\n| South | S1 | Cy |\n| South | S2 | Dee |"
+    rule = "| --- | --- | --- |"
+    for html, text in {
+        f"<tr><th>Quay<th>Berth<th>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
+        f"<tr><td>Quay<td>Berth<td>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
+        f"<caption>Berths</caption><tfoot><tr><td colspan=3>Of 2020.</tfoot><tbody>{rows}": f"Berths\n\n|  |  |  |\n{rule}\n{body}\n\nOf 2020.",
+        "<thead><tr><th><th colspan=2>2024<tr><th>Lock<th>Low<th>High</thead><tr><th>Sable<td>2.0<td>5.5": (
+            f"| Lock | 2024 – Low | 2024 – High |\n{rule}\n| Sable | 2.0 | 5.5 |"
+        ),
+        "<tr><th>Name<td>Ada<tr><th>Port<td>Brno": "|  |  |\n| --- | --- |\n| Name | Ada |\n| Port | Brno |",
+        "<tr><th>A<th>B<tbody><tr><td rowspan=9>x<td>1<tbody><tr><td>y<td>2": "| A | B |\n| --- | --- |\n| x | 1 |\n| y | 2 |",
+    }.items():
+        assert parse(f"<table>{html}</table>") == text, html
 
 
 @pytest.mark.parametrize("unit", ["<div>", "<b>", "<table><tr><td>", "<svg>", "<blockquote>"])

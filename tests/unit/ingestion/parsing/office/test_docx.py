@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import docx
 import pytest
-from docx.oxml import parse_xml
-from docx.oxml.ns import nsdecls
+from docx.oxml import OxmlElement, parse_xml
+from docx.oxml.ns import nsdecls, qn
 from office_files import mutations, reads_or_refuses, tables_of, unzipped, zipped
 
 from agentic_rag_backend.domain.media_types import DOCX
@@ -53,12 +54,12 @@ def test_headings_lists_and_tables_are_in_order() -> None:
     parsed = PARSER.parse(manual())
     assert parsed.text.split("\n\n") == [
         "Pump manual", "Safety", "Wear gloves.", "- Oil\n- Water", "Parts",
-        "| Part | Size | Price |\n| --- | --- | --- |\n| Seal | 5 | 2.50 |\n|  | 6 | 3 \\| 4 |",
+        "| Part | Size | Price |\n| --- | --- | --- |\n| Seal | 5 | 2.50 |\n| Seal | 6 | 3 \\| 4 |",
         "After the table.", "1. First\n2. Second",
     ]  # fmt: skip
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "Pump manual"), (1, "Safety"), (2, "Parts")]
     assert all(parsed.text.startswith(each.title, each.start_char) for each in parsed.headings)
-    assert tables_of(parsed) == [[["Part", "Size", "Price"], ["Seal", "5", "2.50"], ["", "6", "3 | 4"]]]
+    assert tables_of(parsed) == [[["Part", "Size", "Price"], ["Seal", "5", "2.50"], ["Seal", "6", "3 | 4"]]]
     assert parsed.title == PARSER.check(manual(), is_whole=True).title == "Pump X1"
     assert parsed.metadata["author"] == "Ann"
     assert parsed.metadata["created"] == "2024-02-03T04:05:00Z"
@@ -228,10 +229,49 @@ def test_inserted_files_are_read_and_parts_that_are_not_are_counted() -> None:
 def test_nested_tables_follow_theirs() -> None:
     document = docx.Document()
     outer = document.add_table(rows=2, cols=2)
-    outer.cell(0, 0).text, outer.cell(1, 0).text = "Name", "Ada"
-    inner = outer.cell(1, 1).add_table(rows=2, cols=2)
-    inner.cell(0, 0).text, inner.cell(1, 1).text = "Inner", "5"
-    assert tables_of(PARSER.parse(saved(document))) == [[["Name", ""], ["Ada", ""]], [["Inner", ""], ["", "5"]]]
+    fill_cells(outer, [["Name", "Parts"], ["Ada", ""]])
+    fill_cells(outer.cell(1, 1).add_table(rows=2, cols=2), [["Part", "Size"], ["Seal", "5"]])
+    assert tables_of(PARSER.parse(saved(document))) == [[["Name", "Parts"], ["Ada", ""]], [["Part", "Size"], ["Seal", "5"]]]
+
+
+def fill_cells(table: Any, rows: Sequence[Sequence[str]]) -> None:
+    for row, texts in zip(table.rows, rows, strict=True):
+        for cell, text in zip(row.cells, texts, strict=True):
+            cell.text = text
+
+
+def test_cells_stand_in_every_row_and_column_that_they_cover() -> None:
+    document = docx.Document()
+    table = document.add_table(rows=5, cols=3)
+    fill_cells(
+        table, [["Port", "Depth", ""], ["", "summer", "winter"], ["Brno", "2 m", "3 m"], ["", "4 m", "5 m"], ["End", "", ""]]
+    )
+    for first, last in (((0, 1), (0, 2)), ((0, 0), (1, 0)), ((2, 0), (3, 0)), ((4, 0), (4, 2))):
+        table.cell(*first).merge(table.cell(*last))
+    indented = document.add_table(rows=2, cols=3)
+    fill_cells(indented, [["Ship", "Load", "Crew"], ["gone", "7", "9"]])
+    row = indented.rows[1]._tr
+    row.remove(row.tc_lst[0])
+    row.get_or_add_trPr().append(OxmlElement("w:gridBefore"))
+    row.trPr[-1].set(qn("w:val"), "1")
+    assert tables_of(PARSER.parse(saved(document))) == [
+        [["Port", "Depth – summer", "Depth – winter"], ["Brno", "2 m", "3 m"], ["Brno", "4 m", "5 m"]],
+        [["Ship", "Load", "Crew"], ["", "7", "9"]],
+    ]
+
+
+def test_a_table_that_only_places_content_is_read_as_blocks() -> None:
+    document = docx.Document()
+    frame = document.add_table(rows=1, cols=1).cell(0, 0)
+    frame.paragraphs[0].text = "Framed"
+    frame.add_paragraph("Notice", style="Heading 2")
+    columns = document.add_table(rows=1, cols=2)
+    fill_cells(columns, [["The lock is old. " * 20, "Side"]])
+    fill_cells(columns.cell(0, 1).add_table(rows=2, cols=2), [["Part", "Size"], ["Seal", "5"]])
+    parsed = PARSER.parse(saved(document))
+    prose = ("The lock is old. " * 20).strip()
+    assert parsed.text.split("\n\n") == ["Framed", "Notice", prose, "Side", "| Part | Size |\n| --- | --- |\n| Seal | 5 |"]
+    assert [heading.title for heading in parsed.headings] == ["Notice"]
 
 
 def test_footnotes_follow_their_paragraph() -> None:

@@ -17,7 +17,7 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.docx_numbering import Numbering
-from agentic_rag_backend.ingestion.parsing.office.docx_tables import rows_of
+from agentic_rag_backend.ingestion.parsing.office.docx_tables import read_table
 from agentic_rag_backend.ingestion.parsing.office.docx_text import (
     BOXES,
     LEFT_OUT,
@@ -165,16 +165,17 @@ class _Reader:
             self._items = []
 
     def _add_table(self, table: etree._Element) -> None:
-        """Add a table and the tables within its cells. A table of one cell is a frame around its content."""
+        """Add a table and the tables within its cells, or the content of these if it only places them on the page."""
         self._end_list()
-        pending = [table]
-        while pending:
-            rows, nested = rows_of(pending.pop())
-            if len(rows) == 1 and len(rows[0]) == 1:
-                self.builder.add_paragraph(rows[0][0])
-            else:
-                self.builder.add_table(rows)
-            pending.extend(reversed(nested))
+        content = read_table(table)
+        if content.is_layout():
+            for cell in content.cells:
+                self._read_blocks(cell)
+                self._end_list()
+            return
+        content.grid.write_table(self.builder, header_rows=content.header_rows)
+        for nested in content.nested:
+            self._add_table(nested)
 
 
 def _has_text(root: etree._Element) -> bool:
