@@ -9,12 +9,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
+from agentic_rag_backend.ingestion.parsing.html.normalising import normalise_page
 from agentic_rag_backend.ingestion.parsing.html.tables import read_table
 
 CHROME_SHARE = 0.5
 """Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
 
-_UNSEEN = "script, style, noscript, template, [hidden], iframe, object, svg, math > annotation, select, button, textarea"
 _CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
@@ -65,6 +65,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
     """
     check_elements(text)
     page = LexborHTMLParser(text)
+    normalise_page(page, builder.omissions)
     _drop_surroundings(page)
     if page.body is not None:
         writer = _Writer(builder, base_level)
@@ -74,9 +75,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
 
 
 def _drop_surroundings(page: LexborHTMLParser) -> None:
-    """Remove invisible elements, and the surroundings of the content unless they are most of the text."""
-    for node in page.css(_UNSEEN):
-        node.decompose()
+    """Remove the surroundings of the content, unless they are most of the text."""
     if page.body is None:
         return
     chrome = page.css(_CHROME)
