@@ -112,9 +112,9 @@ _OLE_UNREADABLE: Mapping[str, str] = {
     "PowerPoint Document": "an old presentation (.ppt); save it as .pptx",
     "__properties_version1.0": "an Outlook message (.msg); save it as .eml",
 }
-_BIFF = re.compile(rb"\x09[\x00\x08]")
+_BIFF = re.compile(rb"\x09\x08[\x08\x10]\x00\x00[\x05\x06]")
 """The first record of a workbook, which often begins its container."""
-_OLE_HEADER_BYTES = 512
+_OLE_SECTOR_BYTES = 512
 _ZIP = b"PK\x03\x04"
 _ZIPPED = re.compile(rb"PK\x03\x04.{26}(?:mimetype(application/[ -~]{4,80}?)PK|(word|ppt|xl)/)", re.DOTALL)
 """The beginning of a ZIP member: the media type that EPUB and OpenDocument put first, or a folder of Office Open XML."""
@@ -231,7 +231,9 @@ def _find_ole_type(head: bytes) -> str:
     for entry, media_type in _OLE_TYPES.items():
         if entry in (entries or ()):
             return media_type
-    if entries is None and _BIFF.match(head, _OLE_HEADER_BYTES):
+    if entries is None and any(
+        _BIFF.match(head, start) for start in range(_OLE_SECTOR_BYTES, 9 * _OLE_SECTOR_BYTES, _OLE_SECTOR_BYTES)
+    ):
         return XLS
     raise UnsupportedMediaType("the file is an old Office file, or an encrypted one, which cannot be read")
 

@@ -6,6 +6,7 @@ returns None for them, and the value is written as it is.
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,7 @@ BUILT_IN_FORMATS: Mapping[int, str] = {
 _SIGNIFICANT_DIGITS = 8
 """A value with more digits was computed. It is written in full only if the format hides more than `_HIDDEN_SHARE` of it."""
 _HIDDEN_SHARE = Decimal("0.05")
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS, _DAYS = calendar.month_name[1:], calendar.day_name[:]
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
     r"|(?P<exponent>E[+-])|(?P<time>y+|m+|d+|h+|s+)|(?P<digit>[0#?])|(?P<mark>[.,%/@])|(?P<plain>.)",
@@ -72,7 +72,7 @@ class NumberFormat:
             self._add_bracket(text)
         elif kind == "plain" and text == ";":
             self._sections.append([])
-        elif kind == "general" or (kind == "mark" and text in "/" and not _has_dates(section)):
+        elif kind == "general" or (kind == "mark" and text == "/" and not _has_dates(section)):
             self._followed = False
         elif kind:
             literal = kind in {"quoted", "escaped", "plain", "blank"} or (kind == "mark" and text == "/")
@@ -137,7 +137,9 @@ class _NumberSection:
         positions = whole.replace(",", "")
         self._least = len(positions) - positions.index("0") if "0" in positions else 0
         numerals = "".join(mark for mark in marks if mark in "0#?,")
-        self._factor = Decimal(100) ** min(marks.count("%"), 2) / Decimal(1000) ** min(len(numerals) - len(numerals.rstrip(",")), 4)
+        self._factor = Decimal(100) ** min(marks.count("%"), 2) / Decimal(1000) ** min(
+            len(numerals) - len(numerals.rstrip(",")), 4
+        )
         self._unit = Decimal(1).scaleb(-len(self._decimals))
         exponent = next((number for number, token in enumerate(tokens) if token.kind == "exponent"), None)
         self._places = None
@@ -175,7 +177,7 @@ class _NumberSection:
 
 
 def _split_at_digits(tokens: Sequence[_Token]) -> list[str]:
-    """Return the text before, between and behind the whole digits of a section; the text behind them includes that of decimals."""
+    """Return the text before, between and behind the whole digits of a section. The last one includes the text of decimals."""
     parts, is_whole = [""], True
     for token in tokens:
         if token.kind == "digit" and is_whole:
@@ -209,7 +211,7 @@ def _format_moment(section: Sequence[_Token], value: date | time | timedelta) ->
             parts.append(_format_elapsed(letters, value))
         elif token.kind == "time":
             following = next((later.text.lower() for later in section[number + 1 :] if later.kind == "time"), "")
-            minutes = letters[0] == "m" and (previous in {"h"} or following[:1] == "s") and len(letters) < 3
+            minutes = letters[0] == "m" and (previous == "h" or following[:1] == "s") and len(letters) < 3
             part = _format_time(letters, value, noon=noon) if letters[0] in "hs" or minutes else _format_date(letters, value)
             if part is None:
                 return None

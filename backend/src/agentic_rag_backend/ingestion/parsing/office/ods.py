@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import refuse_document_type, xml_problem
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.extent import MAX_SHEET_COLUMNS, column_name
-from agentic_rag_backend.ingestion.parsing.office.odt import LEFT_OUT, MAIN, cell_text, open_container, read_properties
+from agentic_rag_backend.ingestion.parsing.office.odt import MAIN, cell_text, open_container, read_properties
 from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_unseen, read_count, read_row
 from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties
 from agentic_rag_backend.ingestion.parsing.office.sheet_tables import Row, SheetTables

@@ -13,7 +13,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import read_grid
+from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_repeated, read_grid
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
 MAX_SPACES = 1_000
@@ -87,7 +87,7 @@ def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
         elif name == "p":
             builder.add_paragraph(text_of(block))
         elif name == "list":
-            builder.add_lines([(f"- {item}", {}) for item in _list_items(block)])
+            builder.add_lines([(f"- {item}", {}) for item in list_items(block)])
         elif name == "table":
             add_table(builder, block)
         if name in {"p", "h", "list"}:
@@ -103,7 +103,8 @@ def _add_notes(builder: TextBuilder, block: etree._Element) -> None:
             builder.add_paragraph(f"[{mark}] {text}" if mark else text)
 
 
-def _list_items(block: etree._Element) -> Iterator[str]:
+def list_items(block: etree._Element) -> Iterator[str]:
+    """Yield the texts of the items of a list, those within each other included."""
     for element in walk_elements(block, without={*LEFT_OUT, "text-box", "note"}):
         if local_name(element) in {"p", "h"} and (text := text_of(element).strip()):
             yield text
@@ -112,7 +113,7 @@ def _list_items(block: etree._Element) -> Iterator[str]:
 def add_table(builder: TextBuilder, table: etree._Element) -> None:
     """Add a table and the tables within its cells. A table of one cell is a frame around its content."""
     cells = [cell for cell in walk_elements(table, without=LEFT_OUT, leaf_names={"table-cell"}) if _is_cell(cell)]
-    if len(cells) == 1:
+    if len(cells) == 1 and not is_repeated(cells[0]):
         _add_blocks(builder, cells[0])
         return
     grid, header_rows = read_grid(table, lambda cell, _: cell_text(cell), without=LEFT_OUT)

@@ -20,7 +20,7 @@ _UNSEEN = frozenset({"collapse", "filter"})
 
 @dataclass(slots=True)
 class OpenRow:
-    """A row. ``spans`` are the column, the rows and the columns of each cell that covers several. ``count`` is how often it stands."""
+    """A row, which stands ``count`` times. ``spans`` are the column, the rows and the columns of cells that cover several."""
 
     cells: list[str] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)
@@ -97,6 +97,12 @@ def read_count(element: etree._Element, name: str) -> int:
     if not count.isdecimal() or len(count) > 10:
         raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
     return max(int(count), 1)
+
+
+def is_repeated(cell: etree._Element) -> bool:
+    """Return whether a cell stands several times."""
+    row = cell.getparent()
+    return read_count(cell, "number-columns-repeated") > 1 or (row is not None and read_count(row, "number-rows-repeated") > 1)
 
 
 def is_unseen(element: etree._Element) -> bool:

@@ -101,7 +101,7 @@ class SheetTables:
             omissions.add("formulas without a saved value", f"{self.name}!{reference}")
 
     def _divide_columns(self, rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-        """Yield the first column and the end of each table of the rows. Empty columns divide only what are tables by themselves."""
+        """Yield the first column and the end of each table. Empty columns divide only what are tables by themselves."""
         runs = list(group_runs(list_used_columns(cells for _, cells in rows)))
         if len(runs) < 2:
             yield from [(0, len(self.columns))] if rows else []
