@@ -34,13 +34,13 @@ def list_top_entries(head: bytes) -> frozenset[str] | None:
     except (struct.error, LookupError):
         return None
     names: set[str] = set()
-    waiting, seen = [root_child], set[int]()
+    waiting, numbers = [root_child], set[int]()
     while waiting:
         number = waiting.pop()
         start = number * _ENTRY_BYTES
-        if number in seen or start + _ENTRY_BYTES > len(entries):
+        if number in numbers or start + _ENTRY_BYTES > len(entries):
             continue
-        seen.add(number)
+        numbers.add(number)
         length, _, _, before, after = struct.unpack_from("<HBBII", entries, start + 64)
         names.add(entries[start : start + min(max(length - 2, 0), 62)].decode("utf-16-le", "replace"))
         waiting += [before, after]

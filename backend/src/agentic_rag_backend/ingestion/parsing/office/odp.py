@@ -157,10 +157,8 @@ def _walk_shapes(slide: etree._Element) -> Iterator[PlacedShape]:
         if local_name(element) in {"g", "a"}:
             waiting.extend(reversed(element))
         elif local_name(element) not in {"notes", "forms", "animations", ""} and not _is_placeholder(element):
-            left, top, width, height = (
-                EMU_PER_POINT * _read_length(element, _SVG + name) for name in ("x", "y", "width", "height")
-            )
-            yield PlacedShape(element, left, top, width, height, number)
+            x, y, width, height = (EMU_PER_POINT * _read_length(element, _SVG + name) for name in ("x", "y", "width", "height"))
+            yield PlacedShape(element, x, y, width, height, number)
 
 
 def _is_placeholder(element: etree._Element) -> bool:
