@@ -58,7 +58,11 @@ def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
     paragraphs: list[Paragraph | Table] = []
     for column in columns:
         if isinstance(column, Table):
-            paragraphs.append(column)
+            table = paragraphs[-1] if paragraphs else None
+            if isinstance(table, Table) and table.is_continued(column):
+                table.add_rows(column)
+            else:
+                paragraphs.append(column)
             continue
         wide = _measure_width(column)
         for number, paragraph in enumerate(p for block in _split_blocks(column) for p in _split_paragraphs(block, wide)):
