@@ -28,6 +28,9 @@ _WIDE = 0.6
 _SPACE = 0.25
 """Width of a space in font sizes."""
 _ITEM = re.compile(r"(?:[•‣◦▪■●○–—*·-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)])\s")
+_ALIGNED = 3.0
+"""Points by which the edges of the cells of a column differ."""
+_MOST_CELLS = 50
 _OF_CONTENTS = re.compile(r" \.\.\. ?\S{1,8}$")
 """The end of a line of a table of contents: leaders and a page."""
 _ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
@@ -145,8 +148,20 @@ def _begins_by_indenting(before: TextLine, line: TextLine, left_edge: float) -> 
 
 
 def _choose_join(before: TextLine, line: TextLine, *, full: bool) -> str:
-    if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
+    if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text) or _are_rows(before, line):
         return BROKEN
     if before.hyphen and line.text[0].isalnum():
         return HYPHENATED
     return WRAPPED if full else BROKEN
+
+
+def _are_rows(before: TextLine, line: TextLine) -> bool:
+    """Whether two lines are rows of a table without lines: at least two of their parts stand below each other."""
+    if not before.cells or not line.cells:
+        return False
+    above = before.cells[:_MOST_CELLS]
+    aligned = sum(
+        any(abs(left_edge - left) <= _ALIGNED or abs(right_edge - right) <= _ALIGNED for left, right, _ in above)
+        for left_edge, right_edge, _ in line.cells[:_MOST_CELLS]
+    )
+    return aligned > 1

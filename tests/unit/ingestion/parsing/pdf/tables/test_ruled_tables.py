@@ -102,3 +102,28 @@ def test_a_heading_below_the_columns_stays_with_what_follows_them() -> None:
         page.shows(65, 575 - 20 * row, "left cell").shows(305, 575 - 20 * row, "right cell")
     text = PdfParser().parse(pdf_of(page)).text
     assert text.index("left column") < text.index("right column") < text.index("Staff on call") < text.index("left cell")
+
+
+def test_values_without_lines_around_them_stay_in_their_rows_and_columns() -> None:
+    page = Page()
+    for number, row in enumerate(
+        (("Port", "Depth", "Keeper"), ("Wexcombe", "4.5 m", "Ottoline Crake"), ("Sable", "12.1 m", "Milo"))
+    ):
+        page.shows(72, 700 - 14 * number, row[0]).shows(206 - 6 * len(row[1]), 700 - 14 * number, row[1])
+        page.shows(260, 700 - 14 * number, row[2])
+    page.column(72, 640, ["A paragraph below the table goes on", "over two lines."])
+    lines = PdfParser().parse(pdf_of(page)).text.splitlines()
+    assert lines[:3] == ["Port Depth Keeper", "Wexcombe 4.5 m Ottoline Crake", "Sable 12.1 m Milo"]
+    assert lines[-1] == "A paragraph below the table goes on over two lines."
+
+    bills = Page()
+    for y in (640, 620, 600, 580):
+        bills.draws(f"70 {y} m 460 {y} l S")
+    for x in (70, 460):
+        bills.draws(f"{x} 640 m {x} 580 l S")
+    for x in (200, 330):
+        bills.draws(f"{x} 640 m {x} 620 l S")
+    for y, row in ((626, ("Goods", "Price", "Rebate")), (606, ("Oil", "19.80", "")), (586, ("Nougat", "4.55", "10%"))):
+        for x, value in zip(XS, row, strict=False):
+            bills.shows(x + 4, y, value)
+    assert "| Oil | 19.80 |  |\n| Nougat | 4.55 | 10% |" in PdfParser().parse(pdf_of(bills)).text

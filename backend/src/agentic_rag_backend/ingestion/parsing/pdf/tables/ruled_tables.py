@@ -122,8 +122,15 @@ def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | No
             continue
         height, width = grid.measure_span(row, column)
         cells = set(product(range(row, row + height), range(column, column + width))) - covered
+        cell_words = [word for cell in sorted(cells) for word in words_by_cell.get(cell, ())]
+        if width > 1 and not grid.divides_columns(column + 1, column + width):
+            # Text that crosses no edge of these columns is in several cells, without lines between them.
+            edges, width = grid.xs[column + 1 : column + width], 1
+            if not _crosses_edge(cell_words, edges):
+                cells = {cell for cell in cells if cell[1] == column}
+                cell_words = [word for cell in sorted(cells) for word in words_by_cell.get(cell, ())]
         covered |= cells
-        rows[row][column] = _cell_text([word for cell in sorted(cells) for word in words_by_cell.get(cell, ())], number)
+        rows[row][column] = _cell_text(cell_words, number)
         if rows[row][column]:
             filled |= cells
             if height > 1 or width > 1:
@@ -131,16 +138,21 @@ def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | No
     used_rows, used_columns = len({row for row, _ in filled}), len({column for _, column in filled})
     if min(used_rows, used_columns) < 2 or len(filled) < _LEAST_FILLED * used_rows * used_columns:
         return None
-    edges = grid.xs[0], grid.xs[-1]
+    left_edge, right_edge = grid.xs[0], grid.xs[-1]
     return Table(
         rows=rows,
         spans=spans,
-        boxes=[(edges[0], bottom, edges[1], top) for top, bottom in pairwise(grid.ys)],
+        boxes=[(left_edge, bottom, right_edge, top) for top, bottom in pairwise(grid.ys)],
         pages=[number] * row_count,
         xs=grid.xs,
-        box=(edges[0], grid.ys[-1], edges[1], grid.ys[0]),
+        box=(left_edge, grid.ys[-1], right_edge, grid.ys[0]),
         size=median(word.size for word in words),
     )
+
+
+def _crosses_edge(words: Sequence[PdfWord], edges: Sequence[float]) -> bool:
+    """Whether words that follow each other run over the edge of a column."""
+    return any(segment.box[0] < edge < segment.box[2] for segment in segments_of(words) for edge in edges)
 
 
 def _is_crossed_out(grid: Grid, word: PdfWord) -> bool:

@@ -41,6 +41,7 @@ class Grid:
     def __init__(self, xs: list[float], ys: list[float], upright: Iterable[Ruling], across: Iterable[Ruling]) -> None:
         self.xs, self.ys = xs, ys
         self._upright = [_list_extents(x, upright) for x in xs]
+        self._dividing: list[bool] = []
         self._across = [_list_extents(y, across) for y in ys]
 
     def has_upright(self, index: int, y: float) -> bool:
@@ -50,6 +51,15 @@ class Grid:
     def has_across(self, index: int, x: float) -> bool:
         """Whether the line at ``ys[index]`` runs at ``x``."""
         return _covers(self._across[index], x)
+
+    def divides_columns(self, start: int, end: int) -> bool:
+        """Whether a line at one of ``xs[start:end]`` stands beside most rows, so that a row without it has a wide cell there."""
+        if not self._dividing:
+            middles = [self._middle_of(self.ys, row) for row in range(len(self.ys) - 1)]
+            self._dividing = [
+                2 * sum(self.has_upright(index, y) for y in middles) >= len(middles) for index in range(len(self.xs))
+            ]
+        return any(self._dividing[start:end])
 
     def measure_span(self, row: int, column: int) -> tuple[int, int]:
         """Return the rows and columns of the cell whose upper left corner is that of ``row`` and ``column``."""
