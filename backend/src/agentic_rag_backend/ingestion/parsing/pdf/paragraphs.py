@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from agentic_rag_backend.ingestion.parsing.pdf.east_asian_text import choose_space
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
@@ -152,7 +153,7 @@ def _choose_join(before: TextLine, line: TextLine, *, full: bool) -> str:
         return BROKEN
     if before.hyphen and line.text[0].isalnum():
         return HYPHENATED
-    return WRAPPED if full else BROKEN
+    return choose_space(before.text, line.text) if full else BROKEN
 
 
 def _are_rows(before: TextLine, line: TextLine) -> bool:
