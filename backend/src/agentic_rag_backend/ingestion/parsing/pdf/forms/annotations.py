@@ -131,13 +131,13 @@ def _read_key(annotation: pdfium.FPDF_ANNOTATION, key: bytes) -> str:
     return read_string(partial(pdfium.FPDFAnnot_GetStringValue, annotation, key))
 
 
-def read_string(read: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
-    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``read`` fills a buffer and returns the bytes that it needs."""
-    size = read(None, 0)
+def read_string(fill: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
+    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``fill`` fills a buffer and returns the bytes that it needs."""
+    size = fill(None, 0)
     if not 2 < size <= 2 * MAX_VALUE_CHARACTERS:
         return ""
     buffer = (ctypes.c_ushort * (size // 2 + 1))()
-    read(buffer, size)
+    fill(buffer, size)
     return bytes(buffer)[:size].decode("utf-16-le", "replace").rstrip("\0")
 
 
