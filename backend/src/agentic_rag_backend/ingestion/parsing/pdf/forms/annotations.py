@@ -108,9 +108,7 @@ def _read_field(form: pypdfium2.PdfFormEnv | None, annotation: pdfium.FPDF_ANNOT
     if kind in _CHOICES:
         options = range(min(max(pdfium.FPDFAnnot_GetOptionCount(form, annotation), 0), MAX_ANNOTATIONS))
         labels = [
-            read_string(
-                lambda buffer, size, option=option: pdfium.FPDFAnnot_GetOptionLabel(form, annotation, option, buffer, size)
-            )
+            read_string(partial(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, option))
             for option in options
             if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, option)
         ]
