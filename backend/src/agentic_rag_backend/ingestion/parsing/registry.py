@@ -46,6 +46,8 @@ from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
 if TYPE_CHECKING:
     from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
     from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
+    from agentic_rag_backend.ingestion.parsing.pdf.forms.embedded_files import EmbeddedFiles
+    from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
     from agentic_rag_backend.ingestion.parsing.pdf.rendering import PdfRenderer
 
 PARSERS: Mapping[str, str] = {
@@ -76,7 +78,10 @@ WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
-ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.mail_attachments:MailAttachments"}
+ATTACHMENT_READERS: Mapping[str, str] = {
+    EML: "mail.mail_attachments:MailAttachments",
+    PDF: "pdf.forms.embedded_files:EmbeddedFiles",
+}
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
@@ -104,7 +109,7 @@ def parser_of(
         raise unsupported_type(media_type)
     parser = _load_parser(PARSERS[media_type])
     if attachments is not None and media_type in ATTACHMENT_READERS:
-        parser = cast("MailParser", parser).with_attachments(attachments)
+        parser = cast("MailParser | PdfParser", parser).with_attachments(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
         return cast(PictureParser, parser).with_recogniser(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
@@ -121,9 +126,9 @@ def renderer_of(media_type: str) -> PdfRenderer:
     return cast("PdfRenderer", _load_parser(RENDERERS[media_type]))
 
 
-def attachments_of(media_type: str) -> MailAttachments:
+def attachments_of(media_type: str) -> MailAttachments | EmbeddedFiles:
     """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
-    return cast("MailAttachments", _load_parser(ATTACHMENT_READERS[media_type]))
+    return cast("MailAttachments | EmbeddedFiles", _load_parser(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:

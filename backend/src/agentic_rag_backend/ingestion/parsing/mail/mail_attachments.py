@@ -96,7 +96,7 @@ def list_attachments(message_parts: list[MIMEPart], options: AttachmentOptions, 
             content=content,
             options=AttachmentOptions(options.mode, within, options.depth + 1),
         )
-        reason = _explain_refusal(file, charset)
+        reason = explain_refusal(file, charset)
         yield Listed(name, None, reason) if reason else Listed(name, file)
 
 
@@ -139,7 +139,7 @@ def _count_attachments(message: EmailMessage, limit: int, depth: int, budget: Pa
     return count
 
 
-def _explain_refusal(file: Attachment, charset: str | None) -> str:
+def explain_refusal(file: Attachment, charset: str | None) -> str:
     """Return the reason why an upload of the file would be refused. Empty: it would be accepted."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 
