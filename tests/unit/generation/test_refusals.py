@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.generation.refusals import is_sentinel, refuses
+from agentic_rag_backend.generation.writing import is_sentinel, refuses
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 

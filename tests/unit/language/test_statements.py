@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.language.statements import is_statement, leans_on_context
+from agentic_rag_backend.language.sentences import is_statement, leans_on_context
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.language.times.periods import period_of
-from agentic_rag_backend.language.times.time_phrases import Relation
+from agentic_rag_backend.language.times import Relation, period_of
 from agentic_rag_backend.retrieval.strategies.temporal_search import BY_DOCUMENT, UNDATED, fit, window_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

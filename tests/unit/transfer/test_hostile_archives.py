@@ -35,8 +35,7 @@ from agentic_rag_backend.transfer.archive import (
     original_name,
     record_name,
 )
-from agentic_rag_backend.transfer.contents import read_parts
-from agentic_rag_backend.transfer.inspection import inspect_archive
+from agentic_rag_backend.transfer.inspection import inspect_archive, read_parts
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.record_lines import pack_vector as vector_text
 from agentic_rag_backend.transfer.records import Manifest

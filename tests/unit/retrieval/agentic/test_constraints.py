@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.constraints import (
+from agentic_rag_backend.retrieval.agentic.plan import (
     MAX_CONSTRAINTS,
     Avoided,
     NegativeConstraint,

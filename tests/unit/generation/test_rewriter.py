@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.conversation.rewriter import Rewriter
+from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

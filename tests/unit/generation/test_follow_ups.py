@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.conversation.follow_ups import MAX_NAMES, complete_question, names_in
+from agentic_rag_backend.generation.conversation import MAX_NAMES, complete_question, names_in
 from agentic_rag_backend.models.llm.base import Message
 
 FILM = ("Who directed The Slack Water Year?", "It was directed by Odile Marchetti, and was shown on Friday. [1]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.language.times.dates import find_years, first_date, in_order_of_time
+from agentic_rag_backend.language.times import find_years, first_date, in_order_of_time
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.language.times.periods import document_date, end_of
+from agentic_rag_backend.language.times import document_date, end_of
 
 YEARS = st.none() | st.integers(2000, 2009).map(str)
 

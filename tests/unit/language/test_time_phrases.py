@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.times.time_phrases import time_phrase
+from agentic_rag_backend.language.times import time_phrase
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 

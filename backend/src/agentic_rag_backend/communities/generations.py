@@ -1,20 +1,22 @@
-"""Write a new generation of communities while the current one stays in use, then make the new one current."""
+"""Generations of communities in the stores: write, restore, and remove statements of deleted documents."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.communities.detection.community_plan import PlannedCommunity
-from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, Label, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, GenerationPointer
-from agentic_rag_backend.stores.graph.base import CommunityStore
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
+from agentic_rag_backend.stores.graph.base import CommunityStore, GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -175,3 +177,122 @@ def embedded_text(summary: CommunitySummary) -> str:
 def searchable_text(summary: CommunitySummary) -> str:
     """Return the words that a community is found by: name, prose and keywords."""
     return f"{summary.name}. {summary.summary} {', '.join(summary.keyword_texts)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restorer:
+    """Writes points of communities whose summaries are on record."""
+
+    communities: CommunityCatalogue
+    vectors: VectorStore
+    embedder: Embedder
+
+    async def list_missing_communities(self, tenant: TenantId, communities: Sequence[Community]) -> list[Community]:
+        """Return the searchable communities of ``communities``, of one generation, that have no point."""
+        missing_communities: list[Community] = []
+        for start in range(0, len(communities), _BATCH):
+            batch = [
+                community for community in communities[start : start + _BATCH] if len(community.entity_ids) >= MIN_SEARCHABLE
+            ]
+            points = {community_point_id(community.id, community.generation): community for community in batch}
+            pages = self.vectors.points(tenant, Collection.NODES, ids=list(points))
+            there = {point.id async for page in pages for point in page}
+            missing_communities += [community for id, community in points.items() if id not in there]
+        return missing_communities
+
+    async def restore(
+        self,
+        tenant: TenantId,
+        communities: Sequence[Community],
+        summaries_by_fingerprint: Mapping[str, CommunitySummary] | None = None,
+    ) -> list[str]:
+        """Write the points of ``communities`` and return their ids. Communities without a summary are left out.
+
+        Args:
+            summaries_by_fingerprint: the summaries to write; None: the recorded ones.
+        """
+        point_ids: list[str] = []
+        for start in range(0, len(communities), _BATCH):
+            batch = communities[start : start + _BATCH]
+            summaries = summaries_by_fingerprint or await self.communities.summaries(
+                tenant, [community.fingerprint for community in batch]
+            )
+            summarised = [community for community in batch if community.fingerprint in summaries]
+            if not summarised:
+                continue
+            dense = await self.embedder.embed([embedded_text(summaries[community.fingerprint]) for community in summarised])
+            points = [
+                VectorPoint(
+                    id=community_point_id(community.id, community.generation),
+                    kind=NodeKind.COMMUNITY,
+                    dense=vector,
+                    text=searchable_text(summaries[community.fingerprint]),
+                    generation=community.generation,
+                )
+                for community, vector in zip(summarised, dense, strict=True)
+            ]
+            await self.vectors.upsert(tenant, Collection.NODES, points)
+            point_ids += [point.id for point in points]
+        return point_ids
+
+
+LEFT = "left"
+"""Prompt version of a summary that scrubbing reduced: no prompt wrote it, so no rebuild reuses it as its own summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityScrubber:
+    """Removes from communities, in catalogue and vectors, all statements that visible passages no longer support.
+
+    A community keeps its other findings, and gets its prose again when it is rebuilt.
+    """
+
+    documents: DocumentCatalogue
+    graph: GraphStore
+    restorer: Restorer
+
+    async def resting_on(self, tenant: TenantId, document_id: str) -> int:
+        """Return of how many communities the summaries rest on passages of a document."""
+        return len({community.fingerprint for community in await self._resting_on(tenant, document_id)})
+
+    async def scrub(self, tenant: TenantId, document_id: str) -> None:
+        """Remove the statements that rest on a document whose passages are not visible any more. Repeatable.
+
+        A concurrent rebuild that had read them may record them again; its generation is stale from the start.
+        """
+        # Readers see the summary written last.
+        affected = {community.fingerprint: community for community in await self._resting_on(tenant, document_id)}
+        if not affected:
+            return
+        communities = self.restorer.communities
+        generation = (await communities.pointer(tenant)).generation
+        current = await self.graph.communities(tenant, generation) if generation else []
+        visible = await passages_behind(self.documents, tenant, affected.values())
+        scrubbed_summaries = [_without_document(visible_summary(summary, visible), document_id) for summary in affected.values()]
+        # Points before records: after an interruption, the records identify the remaining work.
+        searched = [
+            community
+            for community in current
+            if community.fingerprint in affected and len(community.entity_ids) >= MIN_SEARCHABLE
+        ]
+        await self.restorer.restore(tenant, searched, {summary.fingerprint: summary for summary in scrubbed_summaries})
+        await communities.replace_summaries(tenant, scrubbed_summaries)
+
+    async def _resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
+        return await self.restorer.communities.summaries_resting_on(tenant, document_id)
+
+
+def _without_document(summary: CommunitySummary, document_id: str) -> CommunitySummary:
+    """Return the visible part of a summary, without the document's passages among its sources."""
+
+    def keep_sources(label: Label) -> Label:
+        return replace(label, sources=tuple(source for source in label.sources if source.document_id != document_id))
+
+    return replace(
+        summary,
+        prompt_version=LEFT,
+        title=None if summary.title is None else keep_sources(summary.title),
+        names=tuple(map(keep_sources, summary.names)),
+        keywords=tuple(map(keep_sources, summary.keywords)),
+        sources=summary.sources if summary.summary else (),
+    )
