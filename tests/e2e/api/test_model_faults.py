@@ -22,9 +22,6 @@ QUESTION = "Why was the tidal barrage delayed?"
 UNANSWERABLE = "Which composer wrote the opera about the moons of Jupiter?"
 FAULTS = {
     "status-500": "the model did not write the answer: model_unavailable",
-    "status-401": "the model did not write the answer: model_refused",
-    "latency-30s": "the model did not write the answer: model_",
-    "drop": "the model did not write the answer: model_unavailable",
     "rate-limited-60s": "the model did not write the answer: model_rate_limited",
     "broken-json": "the passages state no sentence of the model's answer",
     "empty": "the model's reply was empty, or only reasoning",

@@ -74,14 +74,11 @@ async def test_answers_and_explanations_are_reranked(world: World) -> None:
 @pytest.mark.parametrize(
     ("rerank", "code", "detail"),
     [
-        ("nonsense", "invalid_request", "unknown reranker 'nonsense'"),
-        ({"name": "mmr", "lambda": 2}, "invalid_request", "rerank.lambda must be a number from 0 to 1; got 2"),
         ({"top_n": "many"}, "invalid_request", "rerank.top_n must be an integer from 1 to 100; got 'many'"),
         ("llm", "reranker_unavailable", "LLM=openai"),
         ("http", "reranker_unavailable", "RERANK_URL"),
         ({"name": "cross_encoder"}, "reranker_unavailable", "CROSS_ENCODER_MODEL_PATH"),
         (7, "invalid_request", "rerank must be true, false, a name or an object; got 7"),
-        (["mmr"], "invalid_request", "got ['mmr']"),
     ],
 )
 async def test_bad_requests_are_refused_with_their_reason(world: World, rerank: Any, code: str, detail: str) -> None:

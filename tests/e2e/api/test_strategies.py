@@ -134,19 +134,3 @@ async def test_inner_strategies_have_aliases(client: Client) -> None:
         by_alias, by_name = [await search(client, strategy, options=options, cache=False) for options in (given, named)]
         assert [each["id"] for each in by_alias["data"]["results"]] == [each["id"] for each in by_name["data"]["results"]]
         assert by_alias["meta"]["methods_used"] == by_name["meta"]["methods_used"]
-
-
-async def test_strategies_describe_their_options(client: Client) -> None:
-    listed = {each["name"]: each for each in await client.data("GET", "/strategies")}
-    assert listed["parent_child"]["aliases"] == ["parent-child"]
-    assert listed["question"]["aliases"] == ["reverse_hyde"]
-    options = listed["corrective"]["options"]["properties"]
-    assert options["relevance_threshold"] == {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 1,
-        "default": 0.7,
-        "description": "least grade of a relevant result",
-    }
-    assert {"hyde", "fusion", "graph"} <= set(options["base"]["enum"])
-    assert "corrective" not in options["base"]["enum"]

@@ -76,12 +76,10 @@ def test_weights_outside_their_range_are_refused(bad: float, position: int) -> N
         choose_weights(*values)
 
 
-def test_two_zeros_are_refused() -> None:
+def test_bad_weights_are_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"must not both be 0; got 0\.0 and 0\.0"):
         choose_weights(0.0, 0.0)
 
-
-def test_an_unknown_preset_is_refused_even_beside_weights() -> None:
     with pytest.raises(InvalidRequest, match="preset must be one of factoid, conceptual, balanced, research; got 'facts'"):
         choose_weights(0.5, 0.5, preset="facts")
     with pytest.raises(InvalidRequest, match="got ''"):

@@ -110,12 +110,9 @@ def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(scores: list[floa
     assert cut(hits(*scores), limit=5, min_score=least) == whole[:5]
 
 
-def test_a_score_equal_to_the_least_one_stays() -> None:
+def test_the_cut_keeps_order_and_the_least_score() -> None:
     assert ids(cut(hits(0.9, 0.5, 0.4), limit=3, min_score=0.5)) == ["c00", "c01"]
 
-
-def test_equal_scores_keep_the_order_of_the_strategy() -> None:
-    # Not by id and not by score: a strategy may order by something else, too.
     candidates = [hit("z", 0.5), hit("a", 0.5), hit("m", 0.9)]
     assert ids(cut(candidates, limit=3)) == ["z", "a", "m"]
     assert ids(reorder_hits(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
@@ -139,8 +136,6 @@ async def test_chunks_and_themes_are_cut_and_all_else_is_passed_on(query: Ask) -
     assert found.trace.processing_time_ms["retrieval"] >= 0
     assert finds.asked == [asked]
 
-
-async def test_the_least_score_of_the_query_applies(query: Ask) -> None:
     finds = Finds(hits(0.9, 0.8, 0.7, 0.6))
     assert ids((await RankedRetriever(finds).retrieve(query(limit=4, min_score=0.7))).hits) == ["c00", "c01", "c02"]
 
@@ -159,8 +154,6 @@ async def test_a_reranker_reads_more_candidates_than_the_limit_and_orders_them(q
     assert found.trace.processing_time_ms["rerank"] >= 0
     assert (found.usage.calls, found.trace.fallback_used) == (1, False)
 
-
-async def test_a_query_without_reranking_is_not_reranked(query: Ask) -> None:
     reranker = ByTable({"c03": 1.0})
     found = await ranked(Finds(hits(0.9, 0.8, 0.7, 0.6)), reranker).retrieve(query(limit=2))
     assert (ids(found.hits), reranker.read) == (["c00", "c01"], [])
