@@ -11,19 +11,17 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sampling import sampled
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

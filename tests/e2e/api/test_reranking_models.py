@@ -7,18 +7,16 @@ import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 from agentic_rag_testing.models.rerank_server import Fault, RerankServer
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.api.responses import streaming
 from agentic_rag_backend.domain.job import JobKind
@@ -16,10 +18,6 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.generation.base import TokenEvent
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ENDS_WITHIN_S = 30

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
