@@ -20,6 +20,7 @@ ODT = "application/vnd.oasis.opendocument.text"
 RTF = "application/rtf"
 EPUB = "application/epub+zip"
 EML = "message/rfc822"
+CALENDAR = "text/calendar"
 CSV = "text/csv"
 JSON = "application/json"
 JSONL = "application/x-ndjson"
@@ -67,6 +68,7 @@ FORMATS: Mapping[str, Format] = {
     RTF: Format((".rtf",), ("text/rtf",)),
     EPUB: Format((".epub",)),
     EML: Format((".eml",)),
+    CALENDAR: Format((".ics",), ("application/ics",)),
     CSV: Format((".csv", ".tsv"), ("text/tab-separated-values", "application/csv")),
     JSON: Format((".json",), ("text/json",)),
     JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),

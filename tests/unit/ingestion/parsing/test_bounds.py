@@ -72,9 +72,9 @@ def test_a_table_of_as_many_columns_as_allowed_is_whole() -> None:
 
 
 def test_a_cell_that_spans_columns_is_repeated_in_columns_that_the_table_has() -> None:
-    row = '<tr><td colspan="99999" rowspan="99999">Brno</td></tr>'
+    row = '<tr><td>Ada</td><td colspan="99999">Brno</td></tr>'
     text = parsed(HTML, f"<table><tr><th>Name<th>Room<th>Phone</tr>{row * 50}</table>").text
-    assert text.splitlines()[2:] == ["| Brno | Brno | Brno |"] * 50
+    assert text.splitlines()[2:] == ["| Ada | Brno | Brno |"] * 50
     grouped = '<table><tr><th>Name<th colspan="2">Size<tr><td>Crane<td>7<td>9</table>'
     assert parsed(HTML, grouped).text.splitlines()[0] == "| Name | Size | Size |"
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.html import content
+from agentic_rag_backend.ingestion.parsing.html import normalising
 from agentic_rag_backend.ingestion.parsing.html.html_parser import HtmlParser
 
 PAGE = """<!doctype html><html lang="en"><head><title>Ships &amp; ports</title><meta name="description" content="About ships">
@@ -31,7 +31,11 @@ a ship
 | Name | Phone | Phone |
 | --- | --- | --- |
 | Petra \\| P | 1 | 2 |
-| A | x y | z |
+| A |  | z |
+
+|  |  |
+| --- | --- |
+| x | y |
 
 a
   b
@@ -53,12 +57,76 @@ def test_a_page_becomes_its_content() -> None:
         assert parsed.text[each.start_char :].startswith(each.title)
 
 
+def test_inline_marks_keep_their_meaning() -> None:
+    for html, text in (
+        ("10<sup>6</sup> cells", "10^6 cells"),
+        ("10<sup>\u22123</sup> m", "10^-3 m"),
+        ("H<sub>2</sub>O, CO<sub>2</sub>, x<sub>i</sub>, log<sub>10</sub>", "H2O, CO2, x_i, log_10"),
+        ("E = mc<sup>2</sup>, <i>x</i><sup>2n+1</sup>, Na<sup>+</sup>, 4<sup>th</sup>", "E = mc^2, x^(2n+1), Na^+, 4th"),
+        ("3 metres<sup>12</sup> wide, 3<sup><a href='#n'>12</a></sup> metres", "3 metres[12] wide, 3[12] metres"),
+        ("a rise of <del>3</del><ins>4</ins> percent, <s>old</s> new", "a rise of 4 percent, new"),
+        ("<h2>A<sup>1</sup> to B</h2>", "A^1 to B"),
+        ("<table><tr><th>10<sup>6</sup><th>b<tr><td>c<td><s>3</s> 4</table>", "| 10^6 | b |\n| --- | --- |\n| c | 4 |"),
+        ("Boat: <input value='Heron'> <input type=hidden value=secret><button>Send</button>", "Boat: Heron"),
+        ("<input type=checkbox checked>Ice <input type=radio>No", "[x] Ice [ ] No"),
+        ("<select><option>a<option selected>b</select><textarea>Seen\nby Bo</textarea>", "b Seen by Bo"),
+    ):
+        assert parse(f"<p>{html}") == text
+
+
+def test_hidden_text_is_left_out_and_counted() -> None:
+    for html, text, count in (
+        ("<p style='Display : none !important'>x <b style='display:none'>y</b></p>shown", "shown", 1),
+        ("<p hidden>x</p><p style='visibility:hidden'>y</p>shown", "shown", 2),
+        (
+            "<p style='opacity:0'>x</p><p style='height:0;overflow:hidden'>x</p><p style='text-indent:-9999px'>x</p>shown",
+            "shown",
+            3,
+        ),
+        ("<p style='font-size:0px'>x</p><div style='font-size:0'><b style='font-size:9px'>shown</b></div>", "shown", 1),
+        ("<p style='color:#FFF'>x</p><font color=white>y</font>shown", "shown", 2),
+        ("<div style='background:#000'><p style='color: rgb(255, 255, 255)'>shown</p></div>", "shown", 0),
+        ("<style>.dark {background: black}</style><div class=dark><p style='color:white'>shown</p></div>", "shown", 0),
+        ("<p style='display:none'><img></p><p aria-hidden=true>shown</p>", "shown", 0),
+    ):
+        parsed = HtmlParser().parse(html)
+        assert parsed.text == text, html
+        assert parsed.warnings == ((f"not in the text: hidden text ({count})",) if count else ())
+
+
 def test_navigation_is_kept_where_it_is_the_page() -> None:
     assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
 
 
 def test_a_table_for_layout_is_read_as_text() -> None:
-    assert parse("<table><tr><td><p>One</p><p>Two</p></td></tr></table>") == "One\n\nTwo"
+    prose, depths = "The lock is old. " * 20, "<table><tr><th>Lock<th>Depth<tr><td>Sable<td>4 m</table>"
+    table = "| Lock | Depth |\n| --- | --- |\n| Sable | 4 m |"
+    for html, text in {
+        "<table><tr><td><p>One</p><p>Two</p></td></tr></table>": "One\n\nTwo",
+        f"<table><tr><td colspan=3>{prose}<tr><td>a<td>b<td>c</table>": f"{prose.strip()}\n\na\n\nb\n\nc",
+        f"<table><tr><td><h2>News</h2><p>New.</p>{depths}<td>Side</table>": f"News\n\nNew.\n\n{table}\n\nSide",
+        f"<table role=presentation><tr><th>One<td>Two{depths}</table>": f"One\n\nTwo\n\n{table}",
+        f"<table><tr><th>{depths}</table>": table,
+        f"<table><tr><th>Lock<th>About<tr><td>Sable<td>{prose}</table>": f"| Lock | About |\n| --- | --- |\n| Sable | {prose}|",
+    }.items():
+        assert parse(html) == text, html
+
+
+def test_cells_of_html_stand_where_their_spans_put_them() -> None:
+    rows = "<tr><td rowspan=2>North<td>N1<td>Ann<tr><td>N2<td>Bo<tr><td rowspan=0>South<td>S1<td>Cy<tr><td>S2<td>Dee"
+    body = "| North | N1 | Ann |\n| North | N2 | Bo |\n| South | S1 | Cy |\n| South | S2 | Dee |"
+    rule = "| --- | --- | --- |"
+    for html, text in {
+        f"<tr><th>Quay<th>Berth<th>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
+        f"<tr><td>Quay<td>Berth<td>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
+        f"<caption>Berths</caption><tfoot><tr><td colspan=3>Of 2020.</tfoot><tbody>{rows}": f"Berths\n\n|  |  |  |\n{rule}\n{body}\n\nOf 2020.",
+        "<thead><tr><th><th colspan=2>2024<tr><th>Lock<th>Low<th>High</thead><tr><th>Sable<td>2.0<td>5.5": (
+            f"| Lock | 2024 – Low | 2024 – High |\n{rule}\n| Sable | 2.0 | 5.5 |"
+        ),
+        "<tr><th>Name<td>Ada<tr><th>Port<td>Brno": "|  |  |\n| --- | --- |\n| Name | Ada |\n| Port | Brno |",
+        "<tr><th>A<th>B<tbody><tr><td rowspan=9>x<td>1<tbody><tr><td>y<td>2": "| A | B |\n| --- | --- |\n| x | 1 |\n| y | 2 |",
+    }.items():
+        assert parse(f"<table>{html}</table>") == text, html
 
 
 @pytest.mark.parametrize("unit", ["<div>", "<b>", "<table><tr><td>", "<svg>", "<blockquote>"])
@@ -68,7 +136,7 @@ def test_deep_nesting_is_refused_before_it_is_parsed(unit: str) -> None:
 
 
 def test_an_error_of_the_library_is_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content, "_UNSEEN", "(")  # a failed allocation has the same error as a wrong selector
+    monkeypatch.setattr(normalising, "_UNSEEN", "(")  # a failed allocation has the same error as a wrong selector
     with pytest.raises(MemoryError):
         HtmlParser().parse("<p>text")
 

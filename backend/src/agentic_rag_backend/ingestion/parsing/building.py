@@ -105,6 +105,11 @@ class TextBuilder:
         ]
         self._append_text(parsed.text.rstrip(), {}, between="\n\n")
 
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._parts)
+
     def build(self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> ParsedDocument:
         """Return the document.
 
@@ -114,7 +119,7 @@ class TextBuilder:
         if not self._parts:
             raise UnreadableDocument("the document contains no text")
         return ParsedDocument(
-            text="".join(self._parts),
+            text=self.text,
             title=" ".join(make_storable(title).split()) or None if title else None,
             metadata=dict(metadata or {}),
             headings=tuple(self._headings),

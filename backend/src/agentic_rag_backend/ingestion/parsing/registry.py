@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from agentic_rag_backend.domain.document import AttachmentOptions
 from agentic_rag_backend.domain.media_types import (
+    CALENDAR,
     CSV,
     DOCX,
     EML,
@@ -51,6 +52,7 @@ PARSERS: Mapping[str, str] = {
     CSV: "delimited_tables:DelimitedParser",
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
+    CALENDAR: "calendar_events:CalendarParser",
     EML: "mail.mail_parser:MailParser",
     PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
@@ -62,7 +64,7 @@ PARSERS: Mapping[str, str] = {
     **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
-_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
+_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
 WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""

@@ -39,6 +39,16 @@ def test_chapters_follow_the_spine() -> None:
     assert parsed.metadata["author"] == "Ann"
 
 
+def test_inline_marks_keep_their_meaning_and_hidden_text_is_counted() -> None:
+    chapter = (
+        "<html><body><p>10<sup>6</sup>, <i>x</i><sup>2</sup>, CO<sub>2</sub>, 3<sup><a href='#n'>12</a></sup>, <del>3</del>4</p>"
+        "<p style='display:none'>x <b hidden=''>y</b></p><table><tr><td>10<sup>6</sup></td><td>b</td></tr></table></body></html>"
+    )
+    parsed = PARSER.parse(book(**{"OEBPS/text/two.xhtml": chapter}))
+    assert "\n\n10^6, x^2, CO2, 3[12], 4\n\n| 10^6 | b |" in parsed.text
+    assert parsed.warnings == ("not in the text: hidden text (2: chapter 1, chapter 3)",)
+
+
 def test_protected_and_damaged_books_are_refused() -> None:
     drm = '<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/></EncryptedData></e>'
     with pytest.raises(UnreadableDocument, match="encrypted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 from email.message import EmailMessage
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS
-from agentic_rag_backend.domain.media_types import EML
+from agentic_rag_backend.domain.media_types import CALENDAR, EML
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.mail import mail_parser
 from agentic_rag_backend.ingestion.parsing.mail import message as mail_message
@@ -35,10 +36,81 @@ def test_headers_are_lines_and_metadata() -> None:
     assert parsed.text == f"{headers}\n\nThe quarry opens in May."
 
 
-def test_the_plain_text_is_preferred() -> None:
-    made = message()
-    made.add_alternative("<p>The <b>HTML</b> form.</p>", subtype="html")
-    assert "HTML" not in PARSER.parse(made.as_bytes()).text
+HEADERS = "From: a@example.org\nSubject: Lock\nMIME-Version: 1.0\n"
+SAME = "The Sable Lock closes at 21:40 from Monday, and opens again at dawn."
+STUB = "Your program cannot show HTML. Please open this message in a browser: https://example.org/v/1"
+INVITATION = (
+    "BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nBEGIN:VTIMEZONE\r\nDTSTART:19700101T000000\r\nEND:VTIMEZONE\r\nBEGIN:VEVENT\r\n"
+    "SUMMARY:Harbour coun\r\n cil\r\nDTSTART;TZID=Europe/Oslo:20260304T093000\r\nDTEND:20260304T103000Z\r\n"
+    'LOCATION:Customs house\\, room 4\r\nORGANIZER;CN="Lund, Petra":mailto:petra@example.org\r\n'
+    "ATTENDEE;PARTSTAT=NEEDS-ACTION;CN=Nils:mailto:nils@example.org\r\nATTENDEE:mailto:bob@example.org\r\n"
+    "BEGIN:VALARM\r\nDESCRIPTION:Reminder\r\nEND:VALARM\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+)
+EVENT = (
+    "Harbour council\n\nStart: 2026-03-04 09:30 (Europe/Oslo)\nEnd: 2026-03-04 10:30 UTC\nLocation: Customs house, room 4\n"
+    "Organizer: Lund, Petra <petra@example.org>\nAttendees: Nils <nils@example.org>, bob@example.org"
+)
+
+
+def multipart(kind: str, *parts: tuple[str, str]) -> str:
+    """Return headers and body of a message whose parts have these headers and texts."""
+    body = "".join(f"--b\n{part_headers}\n\n{text}\n" for part_headers, text in parts)
+    return f'{HEADERS}Content-Type: multipart/{kind}; boundary="b"\n\n{body}--b--\n'
+
+
+def test_the_text_of_a_message_is_the_form_that_says_more() -> None:
+    plain, html, other_forms = "Content-Type: text/plain", "Content-Type: text/html", "other forms"
+    flowed = "Content-Type: text/plain; format=flowed"
+    cases = {
+        "same": (multipart("alternative", (plain, SAME), (html, f"<p><b>{SAME}</b></p>")), SAME, ""),
+        "blank": (multipart("alternative", (plain, " "), (html, f"<p>{SAME}</p>")), SAME, ""),
+        "stub": (multipart("alternative", (plain, STUB), (html, f"<p>{SAME}</p>")), SAME, other_forms),
+        "picture only": (multipart("alternative", (plain, SAME), (html, "<img alt='Logo'>")), SAME, other_forms),
+        "several texts": (multipart("mixed", (plain, "Before."), (html, "<p>After.</p>")), "Before.\n\nAfter.", ""),
+        "flowed": (f"{HEADERS}{flowed}\n\nOne \nline.\n> quoted \n> twice\n-- \nPet", "One line.\n> quoted twice\n--\nPet", ""),
+        "no space": (f"{HEADERS}{flowed}; delsp=yes\n\nhar \nbour \n", "harbour", ""),
+        "encrypted": (
+            f"{HEADERS}\nSee below.\n-----BEGIN PGP MESSAGE-----\n\nhQEMA\n-----END PGP MESSAGE-----\n", "See below.", "PGP (1)"
+        ),
+        "no boundary": (f"{HEADERS}Content-Type: multipart/mixed\n\n{SAME}\n", SAME, "is damaged"),
+        "base64 cut short": (
+            f"{HEADERS}{plain}\nContent-Transfer-Encoding: base64\n\n{base64.b64encode(SAME.encode()).decode()[:-3]}",
+            SAME[:-2], "is damaged",
+        ),
+        "no text": (multipart("mixed", (plain, SAME), ("Content-Type: application/pkcs7-mime", "MIAG")), SAME, "(S/MIME)"),
+        "invitation": (
+            multipart("alternative", (plain, SAME), ("Content-Type: text/calendar; method=REQUEST", INVITATION)),
+            f"{SAME}\n\n{EVENT}", "",
+        ),
+    }  # fmt: skip
+    for name, (content, text, warning) in cases.items():
+        for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-be"):
+            parsed = PARSER.parse(content.encode(encoding))
+            assert parsed.text == f"From: a@example.org\nSubject: Lock\n\n{text}", (name, encoding)
+            assert [warning in shown for shown in parsed.warnings] == [True] * bool(warning), parsed.warnings
+
+
+def test_unreadable_parts_are_named_with_a_short_reason() -> None:
+    for name, declared, reason in (
+        ("smime.p7m", "application/pkcs7-mime", "(S/MIME)"),
+        ("smime.p7s", "application/octet-stream", "it is a signature"),
+        ("winmail.dat", "application/octet-stream", "(TNEF)"),
+        ("a.asc", "application/octet-stream", "(PGP)"),
+        ("plan.xyz", "application/x-unheard-of", "documents of type 'application/x-unheard-of' cannot be read"),
+    ):
+        made = message()
+        made.add_attachment(b"x", *declared.split("/"), filename=name)
+        parsed = PARSER.parse(made.as_bytes())
+        assert parsed.warnings[0].startswith(f"attachment {name}: not read: ")
+        assert parsed.warnings[0].endswith(reason)
+        assert "supported" not in parsed.text
+
+
+def test_a_calendar_file_is_read() -> None:
+    parsed = parser_of(CALENDAR).parse(INVITATION.encode())
+    assert (parsed.title, parsed.text) == ("Harbour council", EVENT)
+    with pytest.raises(UnreadableDocument, match="no event"):
+        parser_of(CALENDAR).check(b"BEGIN:VCALENDAR\n", is_whole=True)
 
 
 def test_readable_attachments_are_sections_and_others_are_named_with_the_reason() -> None:

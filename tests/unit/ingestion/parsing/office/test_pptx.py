@@ -96,6 +96,20 @@ def test_data_of_charts_are_tables() -> None:
     assert tables_of(PARSER.parse(saved(presentation))) == [[["", "Sales"], ["2023", "1.5"], ["2024", "2"]]]
 
 
+def test_cells_stand_in_every_row_and_column_that_they_cover() -> None:
+    presentation, _, empty = presentation_of()
+    table = presentation.slides.add_slide(empty).shapes.add_table(4, 3, Pt(0), Pt(0), Pt(200), Pt(80)).table
+    rows = [["Port", "Depth", ""], ["", "summer", "winter"], ["Brno", "2 m", "3 m"], ["", "4 m", "5 m"]]
+    for row, cells in enumerate(rows):
+        for column, text in enumerate(cells):
+            table.cell(row, column).text = text
+    for first, last in (((0, 1), (0, 2)), ((0, 0), (1, 0)), ((2, 0), (3, 0))):
+        table.cell(*first).merge(table.cell(*last))
+    parsed = PARSER.parse(saved(presentation))
+    assert tables_of(parsed) == [[["Port", "Depth – summer", "Depth – winter"], ["Brno", "2 m", "3 m"], ["Brno", "4 m", "5 m"]]]
+    assert [region.box for region in parsed.regions[1:3]] == [(0, 500, 200, 540), (0, 480, 200, 500)]
+
+
 def test_empty_presentations_are_refused() -> None:
     presentation, _, empty = presentation_of()
     presentation.slides.add_slide(empty)

@@ -98,22 +98,42 @@ def test_paragraphs_are_separated_by_distance_or_indent() -> None:
     assert [block[:12] for block in blocks] == ["The harbour ", "The second p", "An indented "]
 
 
-def test_running_headers_and_page_numbers_are_left_out() -> None:
-    pages = [
-        Page()
-        .shows(72, 760, f"Harbour report 2019, part {number}")
-        .column(72, 700, [f"{word} is the first line.", f"{word} is the second one."])
-        .shows(300, 30, f"- {number} -")
-        for number, word in enumerate(("Dredging", "Piling", "Concrete", "Steel"), start=1)
-    ]
-    document = parsed(*pages)
-    assert "Harbour report" not in document.text
-    assert "- 2 -" not in document.text
-    assert document.text.count("first line") == 4
+def test_running_heads_and_page_numbers_are_left_out_once_they_are_repeated() -> None:
+    def pages(head: str, foot: str, count: int = 4) -> list[Page]:
+        words = ("Dredging", "Piling", "Concrete", "Steel")[:count]
+        return [
+            Page()
+            .shows(72, 760, head.format(number))
+            .column(72, 700, [f"{word} is the first line.", f"{word} is the second one."])
+            .shows(72, 30, foot.format(number))
+            for number, word in enumerate(words, start=1)
+        ]
+
+    head_once = ("not in the text: running heads (4: page 1, page 2, page 3, …)",)
+    numbers = ("not in the text: page numbers (4: page 1, page 2, page 3, …)",)
+    for head, foot, heads, warnings in (
+        ("Harbour report", "", 1, head_once),
+        ("Harbour report", "- {} -", 1, head_once + numbers),
+        ("", "Harbour report                 {}", 1, head_once),
+        ("", "Harbour report, page {} of 4", 1, head_once),
+        ("Harbour report {}", "", 4, ()),
+        ("Invoice number 2024-00{} for Harbour report", "", 4, ()),
+    ):
+        document = parsed(*pages(head, foot))
+        assert document.text.count("Harbour report") == heads, (head, foot)
+        assert document.text.count("first line") == 4
+        assert set(document.warnings) == set(warnings), (head, foot)
+    one_of_two_pages = [*pages("Harbour report", "", 2), *pages("", "", 4)]
+    assert parsed(*one_of_two_pages).text.count("Harbour report") == 2
+    at_the_top, at_the_bottom = parsed(*pages("Harbour report", "")), parsed(*pages("", "Harbour report"))
+    assert at_the_top.text.startswith("Harbour report")
+    assert at_the_bottom.text.endswith("Harbour report")
+    assert at_the_bottom.regions[-1].page == 1
 
 
-def test_repeated_lines_stay_if_the_document_has_nothing_else() -> None:
-    assert "Certificate" in parsed(*[Page().shows(72, 760, "Certificate of swimming")] * 4).text
+def test_a_page_of_nothing_else_keeps_what_is_repeated() -> None:
+    assert parsed(*[Page().shows(72, 760, "Certificate of swimming")] * 4).text.count("Certificate") == 4
+    assert parsed(*[Page().shows(300, 30, str(number)) for number in range(1, 4)]).text.split() == ["1", "2", "3"]
 
 
 def test_the_outline_gives_headings() -> None:

@@ -8,6 +8,9 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
+from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
+from agentic_rag_backend.ingestion.parsing.omissions import Omissions
+from agentic_rag_backend.ingestion.parsing.raised_text import BASE_CHARACTERS, write_lowered, write_raised
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
@@ -55,7 +58,25 @@ _BLOCKS = (
     | _HEADINGS.keys()
 )
 _LEFT_OUT = frozenset(
-    ["head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "audio", "video", "canvas", "rt", "rp"]
+    [
+        "head",
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "svg",
+        "math",
+        "iframe",
+        "object",
+        "audio",
+        "video",
+        "canvas",
+        "rt",
+        "rp",
+        "del",
+        "s",
+        "strike",
+    ]
 )
 
 
@@ -78,7 +99,48 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
         if problem.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
             raise xml_problem(problem.type, problem.message, f"chapter {page} of the book")
     if root is not None:
+        _normalise_chapter(root, builder.omissions, page)
         _Chapter(builder, page).add_blocks(root)
+
+
+def _normalise_chapter(root: etree._Element, omissions: Omissions, page: int) -> None:
+    """Remove hidden and deleted elements, and write superscripts and subscripts on the line."""
+    waiting = list(reversed(root))
+    while waiting:
+        element = waiting.pop()
+        if not isinstance(element.tag, str) or not _is_left_out(element):
+            waiting.extend(reversed(element))
+        else:
+            is_hidden = element.tag not in _LEFT_OUT and bool("".join(element.itertext()).strip())
+            omissions.add("hidden text", f"chapter {page}", count=int(is_hidden))
+            _replace_by_text(element, "")
+    for element in list(root.iter("sup", "sub")):
+        text = "".join(element.itertext())
+        is_note = text.strip().isdecimal() and (element.find(".//a[@href]") is not None or element.getparent().tag == "a")
+        write = write_raised if element.tag == "sup" else write_lowered
+        _replace_by_text(element, f"[{text.strip()}]" if is_note else write(_text_before(element)[-BASE_CHARACTERS:], text))
+
+
+def _is_left_out(element: etree._Element) -> bool:
+    if element.tag in _LEFT_OUT or element.get("hidden") is not None:
+        return True
+    style = element.get("style")
+    return style is not None and hides_text(read_style(style))
+
+
+def _text_before(element: etree._Element) -> str:
+    previous = element.getprevious()
+    if previous is not None:
+        return previous.tail or "".join(previous.itertext())
+    parent = element.getparent()
+    return parent.text or (_text_before(parent) if parent.tag not in _BLOCKS and parent.getparent() is not None else "")
+
+
+def _replace_by_text(element: etree._Element, text: str) -> None:
+    """Make an element an inline one with a text. What follows it stays."""
+    tail = element.tail
+    element.clear()
+    element.tag, element.text, element.tail = "span", text, tail
 
 
 def _choose_encoding(content: bytes) -> str | None:
@@ -101,7 +163,7 @@ class _Chapter:
                 if name in _BLOCKS:
                     self._end_block()
                 self._parts.append(element.tail or "")
-            elif not name or name in _LEFT_OUT or element.get("hidden") is not None:
+            elif not name or name in _LEFT_OUT:
                 self._parts.append(element.tail or "")
             elif name == "table":
                 self._end_block()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
+from agentic_rag_backend.ingestion.parsing.html.normalising import normalise_page
+from agentic_rag_backend.ingestion.parsing.html.tables import read_table
 
 CHROME_SHARE = 0.5
 """Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
 
-_MAX_SPAN_DIGITS = 10
-_UNSEEN = "script, style, noscript, template, [hidden], iframe, object, svg, math > annotation, select, button, textarea"
 _CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
@@ -66,6 +65,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
     """
     check_elements(text)
     page = LexborHTMLParser(text)
+    normalise_page(page, builder.omissions)
     _drop_surroundings(page)
     if page.body is not None:
         writer = _Writer(builder, base_level)
@@ -75,9 +75,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
 
 
 def _drop_surroundings(page: LexborHTMLParser) -> None:
-    """Remove invisible elements, and the surroundings of the content unless they are most of the text."""
-    for node in page.css(_UNSEEN):
-        node.decompose()
+    """Remove the surroundings of the content, unless they are most of the text."""
     if page.body is None:
         return
     chrome = page.css(_CHROME)
@@ -90,8 +88,9 @@ def _drop_surroundings(page: LexborHTMLParser) -> None:
 class _Writer:
     """Writes nodes as blocks of text. Inline text is collected until its block ends."""
 
-    def __init__(self, builder: TextBuilder, base_level: int) -> None:
-        self._builder, self._base_level = builder, base_level
+    def __init__(self, builder: TextBuilder, base_level: int, *, nested: list[LexborNode] | None = None) -> None:
+        """Create a writer. ``nested`` collects tables instead of writing them."""
+        self._builder, self._base_level, self._nested = builder, base_level, nested
         self._inline: list[str] = []
         self._items: list[str] | None = None
 
@@ -135,8 +134,8 @@ class _Writer:
             self._builder.add_heading(self._base_level + _HEADINGS[tag], _plain_text(node))
         elif tag == "pre":
             self._builder.add_paragraph(node.text(deep=True))
-        elif tag == "table" and (rows := _read_rows(node)):
-            self._builder.add_table([cells for cells, _ in rows], header=rows[0][1])
+        elif tag == "table":
+            self._write_table(node, depth)
         elif tag in {"ul", "ol"} and self._items is None:
             self._write_list(node, depth)
         elif tag == "li" and self._items is not None:
@@ -144,6 +143,26 @@ class _Writer:
             self.write_children(node, depth + 1)
         else:
             self.write_children(node, depth + 1)
+
+    def _write_table(self, node: LexborNode, depth: int) -> None:
+        """Write a table, and below it the tables within its cells. The cells of a table for layout are blocks."""
+        if self._nested is not None:
+            self._nested.append(node)
+            return
+        table = read_table(node)
+        if table.caption is not None:
+            self.write_children(table.caption, depth + 1)
+            self.end_block()
+        if table.is_layout():
+            for cell in (cell for row in table.iterate_rows() for cell in row):
+                self.write_children(cell, depth + 1)
+                self.end_block()
+            return
+        nested: list[LexborNode] = []
+        grid = table.make_grid(lambda cell: _read_cell(cell, nested, depth))
+        grid.write_table(self._builder, header_rows=table.count_header_rows())
+        for inner in nested:
+            self._write_table(inner, depth + 1)
 
     def _write_list(self, node: LexborNode, depth: int) -> None:
         self._items = []
@@ -154,36 +173,13 @@ class _Writer:
         self._builder.add_lines([(item, {}) for item in items])
 
 
-def _read_rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
-    """Return the rows of a table, each with whether it is a header. A table for layout, of one column, has none."""
-    rows = [row for row in table.css("tr") if _table_of(row) == table.mem_id]
-    cells = [[cell for cell in row.iter() if cell.tag in {"td", "th"}] for row in rows]
-    width = max(map(len, cells), default=0)
-    if width < 2:
-        return ()
-    return [
-        (list(_repeat_texts(row_cells, width)), row.css_first("th") is not None)
-        for row, row_cells in zip(rows, cells, strict=True)
-        if row_cells
-    ]
-
-
-def _table_of(node: LexborNode) -> int | None:
-    above = node.parent
-    while above is not None and above.tag != "table":
-        above = above.parent
-    return above.mem_id if above is not None else None
-
-
-def _repeat_texts(cells: Sequence[LexborNode], width: int) -> Iterator[str]:
-    """Yield the texts of a row's cells, each in every column that it spans, of ``width`` columns that have cells of their own."""
-    spare = width - len(cells)
-    for cell in cells:
-        span = cell.attributes.get("colspan") or "1"
-        extra_columns = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
-        spare -= extra_columns
-        text = _plain_text(cell)
-        yield from [text] * (1 + extra_columns)
+def _read_cell(cell: LexborNode, nested: list[LexborNode], depth: int) -> str:
+    """Return the text of a cell. Tables in it are added to ``nested``."""
+    builder = TextBuilder()
+    writer = _Writer(builder, 0, nested=nested)
+    writer.write_children(cell, depth + 1)
+    writer.end_block()
+    return builder.text
 
 
 def _plain_text(node: LexborNode) -> str:

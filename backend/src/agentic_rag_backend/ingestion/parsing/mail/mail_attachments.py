@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage, MIMEPart
+from pathlib import PurePath
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS, AttachmentOptions
 from agentic_rag_backend.domain.media_types import EML, media_type_of
-from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument
+from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES, Attachment
 from agentic_rag_backend.ingestion.parsing.mail.message import (
     MAX_NAME_CHARACTERS,
@@ -19,7 +20,6 @@ from agentic_rag_backend.ingestion.parsing.mail.message import (
     file_of,
     inner_message,
     is_attachment_part,
-    is_body,
     list_parts,
     name_of,
     open_message,
@@ -31,7 +31,13 @@ MAX_ATTACHED_BYTES = 64 * 1024 * 1024
 TOO_MANY = f"not read, because at most {MAX_ATTACHMENTS} are read"
 TOO_DEEP = f"more than {MAX_ATTACHED_DEPTH} messages are attached to each other"
 TOO_LARGE = f"the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB"
-_KINDS = ("plain", "html")
+_UNREADABLE: Mapping[frozenset[str], str] = {
+    frozenset({"pkcs7-signature", "pgp-signature", ".p7s", ".sig"}): "it is a signature",
+    frozenset({"pkcs7-mime", ".p7m"}): "it is an encrypted message, or one within its signature (S/MIME)",
+    frozenset({"pgp-encrypted", "pgp-keys", ".asc", ".pgp", ".gpg"}): "it is an encrypted message or a key (PGP)",
+    frozenset({"ms-tnef", "winmail.dat"}): "it has attachments in Outlook's own format (TNEF)",
+}
+"""Media types and suffixes of parts that no parser reads, with what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +63,15 @@ class MailAttachments:
         message = open_message(content)
         budget = PartBudget(MAX_PARTS)
         message_parts = list(list_parts(message, budget))
-        return [
-            attachment.file
-            for attachment in list_attachments(message_parts, body_of(message_parts), options, budget)
-            if attachment.file is not None
-        ]
+        return [attachment.file for attachment in list_attachments(message_parts, options, budget) if attachment.file is not None]
 
 
-def body_of(message_parts: list[MIMEPart]) -> MIMEPart | None:
-    """Return the part that is the text of the message."""
-    return next((part for kind in _KINDS for part in message_parts if is_body(part, kind)), None)
-
-
-def list_attachments(
-    message_parts: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget
-) -> Iterator[Listed]:
+def list_attachments(message_parts: list[MIMEPart], options: AttachmentOptions, budget: PartBudget) -> Iterator[Listed]:
     """Yield the attachments among the parts of a message, in their order."""
     remaining, size = options.most, 0
     name_counts: Counter[str] = Counter()
     for part in message_parts:
-        if part is body or not is_attachment_part(part):
+        if not is_attachment_part(part):
             continue
         name = _name_part(part)
         name_counts[name] += 1
@@ -131,12 +126,11 @@ def _read_message(part: MIMEPart, name: str, content: bytes | None = None) -> Em
 
 def _count_attachments(message: EmailMessage, limit: int, depth: int, budget: PartBudget) -> int:
     """Count the attachments of a message at a depth, and of the messages attached to it, up to ``limit``."""
-    message_parts = list(list_parts(message, budget))
-    body, count = body_of(message_parts), 0
-    for part in message_parts:
+    count = 0
+    for part in list(list_parts(message, budget)):
         if count >= limit:
             break
-        if part is body or not is_attachment_part(part):
+        if not is_attachment_part(part):
             continue
         count += 1
         inner = _read_message(part, _name_part(part)) if depth < MAX_ATTACHED_DEPTH else None
@@ -154,5 +148,19 @@ def _explain_refusal(file: Attachment, charset: str | None) -> str:
         is_whole = len(file.content) <= CHECKED_BYTES
         parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], is_whole=is_whole)
     except AgenticRagError as error:
-        return error.message
+        return describe_refusal(error, file.declared, file.name)
     return ""
+
+
+def describe_refusal(error: AgenticRagError, declared: str, name: str) -> str:
+    """Return a short reason why a part is not read. The list of media types that are read is left out."""
+    if reason := name_unreadable(declared, name):
+        return reason
+    return error.message.partition(";")[0] if isinstance(error, UnsupportedMediaType) else error.message
+
+
+def name_unreadable(declared: str, name: str) -> str:
+    """Return what a part without readable text is, by its declared media type and its name. Empty: nothing is known."""
+    suffix = name.lower() if name.lower() == "winmail.dat" else PurePath(name).suffix.lower()
+    declared_type = declared.partition(";")[0].removeprefix("application/").removeprefix("x-").removeprefix("vnd.")
+    return next((reason for kinds, reason in _UNREADABLE.items() if declared_type in kinds or suffix in kinds), "")

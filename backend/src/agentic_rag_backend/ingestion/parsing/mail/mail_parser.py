@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from email.message import EmailMessage, MIMEPart
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, AttachmentOptions, Failure
-from agentic_rag_backend.domain.media_types import HTML, TEXT, media_type_of
+from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES, ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import (
     TOO_DEEP,
     TOO_LARGE,
     TOO_MANY,
-    body_of,
+    describe_refusal,
     list_attachments,
 )
 from agentic_rag_backend.ingestion.parsing.mail.message import (
@@ -25,12 +25,14 @@ from agentic_rag_backend.ingestion.parsing.mail.message import (
     content_of,
     inner_message,
     is_attachment_part,
+    list_cut_headers,
     list_parts,
     name_of,
     open_message,
     read_headers,
     read_subject,
 )
+from agentic_rag_backend.ingestion.parsing.mail.texts import read_texts
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 
@@ -79,7 +81,8 @@ class MailParser:
         _write_message(builder, message, reading, depth=self.options.depth)
         fields = {name.lower(): value for name, value in read_headers(message).items()}
         parsed = builder.build(title=read_subject(message), metadata=fields)
-        return replace(parsed, warnings=tuple(reading.warnings), failures=tuple(reading.failures), attachments=reading.apart)
+        warnings = (*parsed.warnings, *reading.warnings)
+        return replace(parsed, warnings=warnings, failures=tuple(reading.failures), attachments=reading.apart)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; headers are part of it."""
@@ -88,28 +91,29 @@ class MailParser:
 
 def _write_message(builder: TextBuilder, message: EmailMessage, reading: _Reading, *, depth: int) -> None:
     builder.add_lines([(f"{name}: {value}", {}) for name, value in read_headers(message).items()])
+    reading.warnings += list_cut_headers(message)
     message_parts = list(list_parts(message, reading.budget))
-    body = body_of(message_parts)
-    if body is not None:
-        _include_text(builder, body, None, content_of(body), reading)
+    body = read_texts(message)
+    for parsed in (*body.texts, *body.events):
+        builder.add_document(parsed, level=1)
+    builder.omissions.add("other forms of the message, with other words", count=body.other_forms)
+    reading.warnings += body.warnings
     if reading.options.mode == "sections":
-        for part in message_parts:
-            if part is not body and is_attachment_part(part):
-                _write_attachments(builder, part, reading, depth=depth)
+        for part in filter(is_attachment_part, message_parts):
+            _write_attachments(builder, part, reading, depth=depth)
     elif reading.options.apart:
-        _list_attachments(builder, message_parts, body, reading)
+        _list_attachments(builder, message_parts, reading)
     else:
-        for part in message_parts:
-            if part is not body and is_attachment_part(part):
-                builder.add_paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
+        for part in filter(is_attachment_part, message_parts):
+            builder.add_paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
 
 
-def _list_attachments(builder: TextBuilder, message_parts: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
+def _list_attachments(builder: TextBuilder, message_parts: list[MIMEPart], reading: _Reading) -> None:
     """Add the names of attachments that become documents, and of the others with the reason.
 
     Each is a paragraph: names in one sentence would be taken for related.
     """
-    for attachment in list_attachments(message_parts, body, reading.options, reading.budget):
+    for attachment in list_attachments(message_parts, reading.options, reading.budget):
         if attachment.file is not None:
             reading.apart += 1
             builder.add_paragraph(f"Attachment {attachment.name}: a document of its own")
@@ -143,21 +147,19 @@ def _write_attachments(builder: TextBuilder, part: MIMEPart, reading: _Reading, 
     _include_text(builder, part, name, content, reading)
 
 
-def _include_text(builder: TextBuilder, part: MIMEPart, name: str | None, content: bytes, reading: _Reading) -> None:
-    """Add the text that a parser makes of ``content``, or the reason why there is none. ``name`` is None for the body."""
+def _include_text(builder: TextBuilder, part: MIMEPart, name: str, content: bytes, reading: _Reading) -> None:
+    """Add the text that a parser makes of an attachment, or the reason why there is none."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 
+    declared = part.get_content_type()
     try:
-        media_type = media_type_of(part.get_content_type(), name, content[:SNIFFED_BYTES])
-        if name is None:
-            media_type = HTML if media_type == HTML else TEXT
+        media_type = media_type_of(declared, name, content[:SNIFFED_BYTES])
         parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
-        builder.add_document(parsed, level=1 if name is None else 2)
-        reading.warnings += [warning if name is None else f"attachment {name}: {warning}" for warning in parsed.warnings]
+        builder.add_document(parsed, level=2)
+        reading.warnings += [f"attachment {name}: {warning}" for warning in parsed.warnings]
         reading.failures += [replace(failure, message=f"attachment {name}: {failure.message}") for failure in parsed.failures]
     except AgenticRagError as error:
-        if name is not None:
-            _omit_text(builder, name, error.message, reading)
+        _omit_text(builder, name, describe_refusal(error, declared, name), reading)
 
 
 def _omit_text(builder: TextBuilder, name: str, reason: str, reading: _Reading) -> None:

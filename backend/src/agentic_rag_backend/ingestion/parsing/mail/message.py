@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import binascii
+import codecs
 import email
 import email.policy
-from collections.abc import Iterator, Sequence
+import string
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email import errors
 from email.generator import BytesGenerator
 from email.message import EmailMessage, MIMEPart
 from io import BytesIO
@@ -27,7 +31,17 @@ MAX_FIELD_CHARACTERS = 2_000
 MAX_NAME_CHARACTERS = 200
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition", "content-transfer-encoding", "content-id"})
-
+_WIDE: Mapping[tuple[bytes, ...], str] = {
+    (
+        codecs.BOM_UTF16_LE,
+        *(f"{name[0]}\0{name[1]}\0".encode() for name in ("From", "To", "Date", "Subject", "Received")),
+    ): "utf-16-le",
+    (
+        codecs.BOM_UTF16_BE,
+        *(f"\0{name[0]}\0{name[1]}".encode() for name in ("From", "To", "Date", "Subject", "Received")),
+    ): "utf-16-be",
+}
+"""Beginnings of messages in UTF-16: a byte order mark, or a header."""
 
 if TYPE_CHECKING:
     _Policy = email.policy.EmailPolicy[EmailMessage]
@@ -45,6 +59,7 @@ class _ShortFields(_Policy):
 
 
 _READ = _ShortFields()
+_BASE64 = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"+/")
 _AS_RECEIVED = _READ.clone(refold_source="none")
 
 
@@ -73,7 +88,7 @@ def open_message(content: bytes) -> EmailMessage:
         UnreadableDocument: it has no headers.
     """
     try:
-        message = email.message_from_bytes(content, policy=_READ)
+        message = email.message_from_bytes(_to_utf8(content), policy=_READ)
     except RecursionError:
         raise _too_deep() from None
     if _is_deeper(message, MAX_PART_DEPTH):
@@ -81,6 +96,14 @@ def open_message(content: bytes) -> EmailMessage:
     if not read_headers(message):
         raise UnreadableDocument(f"the file is not a message: it has none of the headers {', '.join(_HEADERS)}")
     return message
+
+
+def _to_utf8(content: bytes) -> bytes:
+    """Return a message without byte order mark. Mail programs save messages as UTF-16 too, which the library does not read."""
+    if content.startswith(codecs.BOM_UTF8):
+        return content[len(codecs.BOM_UTF8) :]
+    encoding = next((name for marks, name in _WIDE.items() if content.startswith(marks)), None)
+    return content.decode(encoding, "replace").lstrip("\ufeff").encode() if encoding else content
 
 
 def _too_deep() -> ResourceLimit:
@@ -112,6 +135,16 @@ def read_headers(message: EmailMessage) -> dict[str, str]:
     return fields
 
 
+def list_cut_headers(message: EmailMessage) -> list[str]:
+    """Return a warning for each header of which only the beginning is read."""
+    lengths = {name.lower(): len(str(value)) for name, value in reversed(list(message.raw_items()))}
+    return [
+        f"only the first {MAX_HEADER_CHARACTERS} of {lengths[name.lower()]} characters of the header {name} are read"
+        for name in _HEADERS
+        if lengths.get(name.lower(), 0) > MAX_HEADER_CHARACTERS
+    ]
+
+
 def read_subject(message: EmailMessage) -> str | None:
     """Return the subject of a message."""
     return read_headers(message).get("Subject")
@@ -131,16 +164,8 @@ def list_parts(message: EmailMessage, budget: PartBudget) -> Iterator[MIMEPart]:
             yield part
 
 
-def is_body(part: MIMEPart, kind: str) -> bool:
-    """Return whether a part is text of a kind, ``plain`` or ``html``, that the sender wrote into the message."""
-    return part.get_content_type() == f"text/{kind}" and not part.is_attachment() and not part.get_filename()
-
-
 def is_attachment_part(part: MIMEPart) -> bool:
-    """Return whether a part is an attachment.
-
-    Further texts without a name are the same text in another form, or signatures of lists.
-    """
+    """Return whether a part is an attachment. Texts without a name are text of the message."""
     return bool(part.get_filename()) or part.is_attachment() or part.get_content_type() == EML
 
 
@@ -157,7 +182,23 @@ def content_of(part: MIMEPart) -> bytes:
         content = part.get_payload(decode=True)
     except (ValueError, LookupError, AttributeError, TypeError):
         return b""
-    return content if isinstance(content, bytes) else b""
+    if not isinstance(content, bytes):
+        return b""
+    return _decode_damaged(content) if is_damaged(part) else content
+
+
+def is_damaged(part: MIMEPart) -> bool:
+    """Return whether the encoding of a part's content is damaged. Its content must have been read before."""
+    return any(isinstance(defect, errors.InvalidBase64LengthDefect) for defect in part.defects)
+
+
+def _decode_damaged(content: bytes) -> bytes:
+    """Return what can be decoded of Base64 with a wrong length, which the library returns as it is."""
+    letters = bytes(byte for byte in content if byte in _BASE64)
+    try:
+        return base64.b64decode(letters[: len(letters) // 4 * 4])
+    except binascii.Error:
+        return b""
 
 
 def file_of(part: MIMEPart) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
 
 import docx
 from docx.document import Document
@@ -15,26 +16,40 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.docx_tables import rows_of
+from agentic_rag_backend.ingestion.parsing.office.docx_numbering import Numbering
+from agentic_rag_backend.ingestion.parsing.office.docx_tables import read_table
 from agentic_rag_backend.ingestion.parsing.office.docx_text import (
     BOXES,
     LEFT_OUT,
-    Numbering,
     W,
+    is_hidden,
     note_mark,
     outline_level,
     read_value,
     styles_of,
     text_of,
 )
+from agentic_rag_backend.ingestion.parsing.office.inserted_files import MAX_INSERTED, InsertedFiles
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
 _MAIN = "word/document.xml"
 _NOTES = ("footnote", "endnote")
+_RELATIONSHIP = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_UNREAD: Mapping[str, str] = {
+    "comments": "comments", "hdr": "headers and footers", "ftr": "headers and footers", "chartSpace": "charts",
+    "dataModel": "diagrams",
+}  # fmt: skip
+"""Root elements of parts that are not read."""
 
 
 class DocxParser:
-    """Parser of Word documents. Deletions, hidden text, comments, headers and footers are left out."""
+    """Parser of Word documents. Deletions, hidden text, comments, headers and footers are left out.
+
+    ``inserts``: whether files that the document inserts are read.
+    """
+
+    def __init__(self, *, inserts: bool = True) -> None:
+        self._inserts = inserts
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the package and read its title."""
@@ -47,7 +62,8 @@ class DocxParser:
         title, metadata = package.core_properties(container)
         with package.report_damage("Word document"):
             copy = package.copy_package(container)
-            reader = _Reader(docx.Document(io.BytesIO(copy)), len(copy))
+            inserted = InsertedFiles(container, _MAIN, most=MAX_INSERTED if self._inserts else 0)
+            reader = _Reader(docx.Document(io.BytesIO(copy)), len(copy), inserted)
             reader.read_body()
         return reader.builder.build(title=title or reader.title, metadata=metadata)
 
@@ -57,15 +73,18 @@ class DocxParser:
 
 
 class _Reader:
-    def __init__(self, document: Document, size_bytes: int) -> None:
+    def __init__(self, document: Document, size_bytes: int, inserted: InsertedFiles) -> None:
+        self._inserted = inserted
         self.builder = TextBuilder(size_bytes)
         self.title: str | None = None
         self._body = document.element.body
-        parts = {local_name(root): root for root in map(_read_root, _list_parts(document)) if root is not None}
+        roots = dict(_list_roots(document))
+        parts = {kind: root for (kind, _), root in roots.items()}
         self._styles = styles_of(parts.get("styles"))
-        self._numbering = Numbering(parts.get("numbering"))
+        self._numbering = Numbering(parts.get("numbering"), self._styles)
         self._notes = dict(_read_notes(parts))
         self._items: list[str] = []
+        self._count_omissions(roots.values())
 
     def read_body(self) -> None:
         """Add everything in the body."""
@@ -73,6 +92,17 @@ class _Reader:
             raise UnreadableDocument("the Word document is damaged: it has no body")
         self._read_blocks(self._body)
         self._end_list()
+
+    def _count_omissions(self, roots: Iterable[etree._Element]) -> None:
+        """Count the parts of the document with text that are not read, and its hidden text."""
+        for root in roots:
+            if kind := _UNREAD.get(local_name(root)):
+                comments = [comment for comment in root if local_name(comment) == "comment"] or [root]
+                self.builder.omissions.add(kind, count=sum(map(_has_text, comments)))
+        if self._body is not None:
+            hidden = sum(is_hidden(text) and bool(text.text) for text in self._body.iter(W + "t"))
+            self.builder.omissions.add("hidden text", count=hidden)
+            self.builder.omissions.add("embedded objects", count=sum(1 for _ in self._body.iter(W + "object")))
 
     def _read_blocks(self, root: etree._Element) -> None:
         # Tables within cells follow the table, and text boxes their paragraph.
@@ -84,21 +114,24 @@ class _Reader:
                     self._add_paragraph(block)
                 elif name == "tbl":
                     self._add_table(block)
+                elif name == "altChunk":
+                    self._end_list()
+                    self._inserted.add_file(self.builder, block.get(_RELATIONSHIP))
 
     def _add_paragraph(self, paragraph: etree._Element) -> None:
         text = text_of(paragraph).strip()
         style = self._styles.get(read_value(paragraph, "pPr/pStyle") or "")
         level = outline_level(paragraph) or (style.level if style else None)
-        mark = self._make_mark(paragraph)
-        if text and level is None and mark:
-            self._items.append(mark + text)
+        label = self._make_label(paragraph)
+        if text and level is None and label:
+            self._items.append(label + text)
         elif text:
             self._end_list()
             if level is None:
                 self.builder.add_paragraph(text)
             else:
                 self.title = self.title or (" ".join(text.split()) if level == 0 else None)
-                self.builder.add_heading(max(level, 1), text)
+                self.builder.add_heading(max(level, 1), label.removeprefix("- ") + text)
         self._add_notes(paragraph)
 
     def _add_notes(self, paragraph: etree._Element) -> None:
@@ -114,11 +147,17 @@ class _Reader:
                     self._end_list()
                     self.builder.add_paragraph(f"[{mark}] {note}")
 
-    def _make_mark(self, paragraph: etree._Element) -> str:
-        style = self._styles.get(read_value(paragraph, "pPr/pStyle") or "")
+    def _make_label(self, paragraph: etree._Element) -> str:
+        """Count a paragraph of a list, and return its number or sign. Empty: it is in no list."""
+        style_id = read_value(paragraph, "pPr/pStyle")
+        style = self._styles.get(style_id or "")
         number_id = read_value(paragraph, "pPr/numPr/numId") or (style.number_id if style else None)
-        level = read_value(paragraph, "pPr/numPr/ilvl") or (style.list_level if style else None) or "0"
-        return self._numbering.make_mark(number_id, level) if number_id and level.isdecimal() else ""
+        if not number_id:
+            return ""
+        level = read_value(paragraph, "pPr/numPr/ilvl") or (style.list_level if style else None)
+        if level is None:
+            return self._numbering.make_label(number_id, self._numbering.level_of(number_id, style_id) or 0)
+        return self._numbering.make_label(number_id, int(level)) if level.isdecimal() and len(level) == 1 else ""
 
     def _end_list(self) -> None:
         if self._items:
@@ -126,20 +165,30 @@ class _Reader:
             self._items = []
 
     def _add_table(self, table: etree._Element) -> None:
-        """Add a table and the tables within its cells. A table of one cell is a frame around its content."""
+        """Add a table and the tables within its cells, or the content of these if it only places them on the page."""
         self._end_list()
-        pending = [table]
-        while pending:
-            rows, nested = rows_of(pending.pop())
-            if len(rows) == 1 and len(rows[0]) == 1:
-                self.builder.add_paragraph(rows[0][0])
-            else:
-                self.builder.add_table(rows)
-            pending.extend(reversed(nested))
+        content = read_table(table)
+        if content.is_layout():
+            for cell in content.cells:
+                self._read_blocks(cell)
+                self._end_list()
+            return
+        content.grid.write_table(self.builder, header_rows=content.header_rows)
+        for nested in content.nested:
+            self._add_table(nested)
 
 
-def _list_parts(document: Document) -> Iterator[Part]:
-    yield from (relationship.target_part for relationship in document.part.rels.values() if not relationship.is_external)
+def _has_text(root: etree._Element) -> bool:
+    """Return whether an element has words, or values of a chart."""
+    return any(local_name(element) in {"t", "v"} and any(map(str.isalpha, element.text or "")) for element in walk_elements(root))
+
+
+def _list_roots(document: Document) -> Iterator[tuple[tuple[str, str], etree._Element]]:
+    """Yield the kind and the id of each relationship with a part, and the root element of this part."""
+    for relationship in document.part.rels.values():
+        root = None if relationship.is_external else _read_root(relationship.target_part)
+        if root is not None:
+            yield (posixpath.basename(relationship.reltype), relationship.rId), root
 
 
 def _read_root(part: Part) -> etree._Element | None:

@@ -1,20 +1,23 @@
-"""The text of WordprocessingML paragraphs, their styles and their list numbers."""
+"""The text of WordprocessingML paragraphs, and their styles."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lxml import etree
 
+from agentic_rag_backend.ingestion.parsing.office.formulas import write_formula
+from agentic_rag_backend.ingestion.parsing.office.symbols import read_symbol
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.raised_text import join_scripts
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEFT_OUT = frozenset({"del", "moveFrom", "Fallback", "pPr", "rt", "sdtPr", "instrText", "object"})
 """Elements whose text is not part of a paragraph: deletions, ruby, fields, and the second form of what is written twice."""
 BOXES = frozenset({"txbxContent"})
+_LEAVES = BOXES | {"oMath", "ffData"}
 
 _CHARACTERS: Mapping[str, str] = {"tab": "\t", "ptab": "\t", "cr": "\n", "noBreakHyphen": "-"}
 _HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
@@ -30,18 +33,43 @@ def read_value(element: etree._Element | None, path: str) -> str | None:
 
 def text_of(paragraph: etree._Element) -> str:
     """Return the text of a paragraph without its text boxes. A reference to a note is its number in brackets."""
-    parts: list[str] = []
-    for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=BOXES):
+    parts: list[tuple[str, str]] = []
+    for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=_LEAVES):
         name = local_name(element)
         if name == "t":
-            parts.append("" if _is_hidden(element) else element.text or "")
+            parts.append(("", "") if is_hidden(element) else (_read_script(element), element.text or ""))
         elif name == "br":
-            parts.append("" if element.get(W + "type") in {"page", "column"} else "\n")
+            parts.append(("", "" if element.get(W + "type") in {"page", "column"} else "\n"))
         elif name in {"footnoteReference", "endnoteReference"}:
-            parts.append(f"[{note_mark(name, element.get(W + 'id'))}]")
+            parts.append(("", f"[{note_mark(name, element.get(W + 'id'))}]"))
+        elif name == "oMath":
+            follows = local_name(element.getprevious()) == "oMath" if element.getprevious() is not None else False
+            parts.append(("", ("\n" if follows else "") + write_formula(element)))
+        elif name == "sym":
+            parts.append(("", read_symbol(element.get(W + "font") or "", element.get(W + "char") or "")))
+        elif name == "ffData":
+            parts.append(("", _read_form_field(element)))
         elif name in _CHARACTERS and local_name(element.getparent()) == "r":
-            parts.append(_CHARACTERS[name])
-    return "".join(parts)
+            parts.append(("", _CHARACTERS[name]))
+    return join_scripts(parts)
+
+
+def _read_script(text: etree._Element) -> str:
+    return read_value(text.getparent(), "rPr/vertAlign") or ""
+
+
+def _read_form_field(field: etree._Element) -> str:
+    """Return the value of a form field: the chosen entry of a list, or a tick. The value of a text field is a run of its own."""
+    choices = field.find(W + "ddList")
+    if choices is not None:
+        entries = [entry.get(W + "val") or "" for entry in choices.iter(W + "listEntry")]
+        number = read_value(choices, "result") or read_value(choices, "default") or "0"
+        return entries[int(number)] if number.isdecimal() and len(number) < 5 and int(number) < len(entries) else ""
+    box = field.find(W + "checkBox")
+    if box is None:
+        return ""
+    state = box.find(W + "checked") if box.find(W + "checked") is not None else box.find(W + "default")
+    return "[x] " if state is not None and state.get(W + "val") not in {"0", "false"} else "[ ] "
 
 
 def note_mark(name: str, number: str | None) -> str:
@@ -49,7 +77,8 @@ def note_mark(name: str, number: str | None) -> str:
     return f"{'e' if name.startswith('endnote') else ''}{number}"
 
 
-def _is_hidden(text: etree._Element) -> bool:
+def is_hidden(text: etree._Element) -> bool:
+    """Return whether a text is in a run that its author hid."""
     vanish = text.getparent().find(f"{W}rPr/{W}vanish")
     return vanish is not None and vanish.get(W + "val") not in {"0", "false"}
 
@@ -96,31 +125,3 @@ def outline_level(element: etree._Element) -> int | None:
     """Return the outline level of a style or paragraph, from 1. None if it is body text."""
     level = read_value(element, "pPr/outlineLvl") or ""
     return int(level) + 1 if level.isdecimal() and int(level) < _MAX_LEVEL else None
-
-
-class Numbering:
-    """Counts the items of lists."""
-
-    def __init__(self, root: etree._Element | None) -> None:
-        self._formats: dict[tuple[str | None, str | None], str] = {}
-        self._counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        if root is None:
-            return
-        abstract = {definition.get(W + "abstractNumId"): definition for definition in root.iter(W + "abstractNum")}
-        for number in root.iter(W + "num"):
-            levels = abstract.get(read_value(number, "abstractNumId"))
-            for level in () if levels is None else levels.iter(W + "lvl"):
-                self._formats[number.get(W + "numId"), level.get(W + "ilvl")] = read_value(level, "numFmt") or "decimal"
-
-    def make_mark(self, number_id: str, list_level: str) -> str:
-        """Return the mark of the next item of a list: "- ", or its number. An empty string if there is no such list."""
-        level_format = self._formats.get((number_id, list_level))
-        if level_format is None or level_format == "none":
-            return ""
-        if level_format == "bullet":
-            return "- "
-        counts, level = self._counts[number_id], int(list_level)
-        counts[level] = counts.get(level, 0) + 1
-        for deeper in [known_level for known_level in counts if known_level > level]:
-            del counts[deeper]
-        return f"{counts[level]}. "

@@ -13,6 +13,7 @@ from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
+from agentic_rag_backend.ingestion.parsing.grid import TableGrid
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
 from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, shapes_of
@@ -63,15 +64,17 @@ def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> No
     shapes = shapes_of(slide, height)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     spoken = notes.text.strip() if notes is not None else ""
-    contents = [(shape, list(_read_rows(shape)), _read_text(shape)) for shape in shapes]
-    if not spoken and not any(rows or text for _, rows, text in contents):
+    contents = [(shape, _read_table(shape), _read_text(shape)) for shape in shapes]
+    if not spoken and not any(table or text for _, table, text in contents):
         return
     if not any(shape.is_title and text for shape, _, text in contents):
         builder.add_heading(1, f"Slide {page}", page=page)
-    for shape, rows, text in contents:
+    for shape, table, text in contents:
         box = shape.make_box(height)
-        if rows:
-            builder.add_table(rows, _locate_rows(shape, rows, page, height))
+        if table is not None:
+            table.write_table(
+                builder, _locate_rows(shape, table.row_count, page, height), header_rows=1 if shape.shape.has_chart else None
+            )
         elif shape.is_title:
             builder.add_heading(1, text, page=page, box=box)
         else:
@@ -89,14 +92,19 @@ def _read_text(shape: PlacedShape) -> str:
     return "\n".join(f"- {line}" for line in lines) if shape.is_list and len(lines) > 1 else "\n".join(lines)
 
 
-def _read_rows(placed_shape: PlacedShape) -> Iterator[list[str]]:
-    """Yield the rows of a table or of a chart's data."""
+def _read_table(placed_shape: PlacedShape) -> TableGrid | None:
+    """Return the cells of a table or the data of a chart; None if the shape is neither."""
     shape = placed_shape.shape
-    if shape.has_table:
-        for row in shape.table.rows:
-            yield ["" if cell.is_spanned else cell.text.replace("\v", "\n") for cell in row.cells]
-    elif shape.has_chart:
-        yield from _chart_rows(shape.chart)
+    if shape.has_chart:
+        return TableGrid(list(_chart_rows(shape.chart)))
+    if not shape.has_table:
+        return None
+    grid = TableGrid()
+    for number, row in enumerate(shape.table.rows):
+        for column, cell in enumerate(row.cells):
+            text = "" if cell.is_spanned else cell.text.replace("\v", "\n")
+            grid.add_cell(number, column, text, row_span=cell.span_height, column_span=cell.span_width)
+    return grid
 
 
 def _chart_rows(chart: Any) -> Iterator[list[str]]:
@@ -111,10 +119,10 @@ def _chart_rows(chart: Any) -> Iterator[list[str]]:
             yield [name, *("" if number is None else format_value(number) for number in numbers)]
 
 
-def _locate_rows(shape: PlacedShape, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
+def _locate_rows(shape: PlacedShape, count: int, page: int, height: float) -> list[Mapping[str, Any]]:
     """Return the place of each row of a table. The rows of a chart all stand in the whole chart."""
     if not shape.shape.has_table:
-        return [{"page": page, "box": shape.make_box(height)}] * len(rows)
+        return [{"page": page, "box": shape.make_box(height)}] * count
     heights = [float(row.height or 0) for row in shape.shape.table.rows]
     share = shape.height / (sum(heights) or 1)
     places: list[Mapping[str, Any]] = []

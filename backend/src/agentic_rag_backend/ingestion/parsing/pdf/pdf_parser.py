@@ -9,6 +9,7 @@ import pypdfium2
 from agentic_rag_backend.domain.media_types import PDF_BEGINNING
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.details import label_of, metadata_of, title_of
 from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furniture
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
@@ -48,10 +49,11 @@ class PdfParser:
         scans = Scans(self._recogniser)
         with open_pdf(content) as document:
             pages = _read_layouts(document, scans)
-            without_furniture(pages)
-            builder = assemble_text(pages, outline_of(document))
+            builder = TextBuilder()
+            heads = without_furniture(pages, builder.omissions)
+            assemble_text(builder, pages, outline_of(document), heads)
             parsed = builder.build(title=title_of(document), metadata=metadata_of(document) | scans.metadata)
-        return replace(parsed, warnings=scans.warnings, failures=scans.failures)
+        return replace(parsed, warnings=(*parsed.warnings, *scans.warnings), failures=scans.failures)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its structure was in the file."""

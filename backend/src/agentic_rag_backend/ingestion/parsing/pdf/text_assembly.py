@@ -20,9 +20,8 @@ _LAST_PART = re.compile(r"(?<!\w)\w+$")
 _FIRST_PART = re.compile(r"\w+")
 
 
-def assemble_text(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
-    """Return a builder with the text of ``pages``."""
-    builder = TextBuilder()
+def assemble_text(builder: TextBuilder, pages: Sequence[PageLayout], outline: Outline, last_lines: Sequence[TextLine]) -> None:
+    """Add the text of ``pages`` to a builder. ``last_lines`` follow it."""
     lines = [line for page in pages for line in page.lines]
     places = _Places({page.number: page.label for page in pages})
     compounds = _list_compounds(lines)
@@ -42,7 +41,7 @@ def assemble_text(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
         text_lines, joins = paragraph.lines[count:], paragraph.joins[count:]
         texts = _join_hyphens(text_lines, joins, compounds)
         builder.add_lines([(text, places.locate_line(line)) for text, line in zip(texts, text_lines, strict=True)], joins=joins)
-    return builder
+    builder.add_lines([(line.whole, places.locate_line(line)) for line in last_lines])
 
 
 class _Places:

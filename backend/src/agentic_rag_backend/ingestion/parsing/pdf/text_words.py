@@ -9,13 +9,24 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
+from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
+    SMALLER,
+    add_raised,
+    is_raised_before,
+    is_raised_beside,
+    list_powers,
+    mark_notes,
+    mark_scripts,
+    may_have_scripts,
+)
 
 SOFT_HYPHENS = "\ufffe\x02\u00ad"
 """Characters by which PDFium or the file marks a hyphen that only the end of a line causes."""
@@ -41,17 +52,62 @@ class PdfWord:
     turn: int = 0
 
 
-def words_of(page: pypdfium2.PdfPage) -> list[PdfWord]:
-    """Return the words of ``page`` in the order of its content."""
+def words_of(
+    page: pypdfium2.PdfPage, is_hidden: Callable[[pypdfium2.PdfTextPage, int, Box], bool] | None = None
+) -> list[PdfWord]:
+    """Return the words of ``page`` in the order of its content. Superscripts and subscripts are marked in their text.
+
+    ``is_hidden`` returns whether a word cannot be seen, by the index of its first character and its box on the page. Such words
+    are left out.
+    """
     textpage = page.get_textpage()
     try:
-        return list(_read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)))
+        words: list[PdfWord] = []
+        for index, word in _read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)):
+            if is_hidden is not None and is_hidden(textpage, index, on_page(word.box, word.turn)):
+                continue
+            if not words or not _join_scripts(words[-1], word):
+                words.append(word)
     finally:
         textpage.close()
+    _mark_notes(words)
+    return words
 
 
-def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[PdfWord]:
-    text = _read_characters(raw, count)
+def _join_scripts(before: PdfWord, word: PdfWord) -> bool:
+    """Mark one of two words that is a superscript of the other one. Return whether the second has become part of the first."""
+    if before.turn != word.turn:
+        return False
+    if word.size < SMALLER * before.size and is_raised_beside(word.box, before.box):
+        before.text = add_raised(before.text, word.text)
+        before.box = before.box[0], before.box[1], word.box[2], before.box[3]
+        return True
+    if before.size < SMALLER * word.size and before.text.isdecimal() and is_raised_before(before.box, word.box):
+        before.text = f"[{before.text}]"
+        before.box = before.box[0], word.box[1], before.box[2], word.box[3]
+        before.size = word.size
+    return False
+
+
+def _mark_notes(words: Sequence[PdfWord]) -> None:
+    """Mark superscripts of numbers as notes, not as powers, if a smaller line further down begins with the same number."""
+    powers = [word for word in words if "^" in word.text and any(list_powers(word.text))]
+    if not powers:
+        return
+    sizes: dict[str, float] = {}
+    for before, word in pairwise(words):
+        if word.box[3] < before.box[1] or word.box[0] < before.box[0]:
+            number = word.text.strip("[]().")
+            if number.isdecimal():
+                sizes[number] = word.size
+    for word in powers:
+        notes = frozenset(number for number in list_powers(word.text) if sizes.get(number, word.size) < 0.9 * word.size)
+        word.text = mark_notes(word.text, notes) if notes else word.text
+
+
+def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[tuple[int, PdfWord]]:
+    """Yield words with the index of their first character."""
+    text, has_pairs = _read_characters(raw, count)
     rectangle = pdfium.FS_RECTF()
     reference = ctypes.byref(rectangle)
 
@@ -69,22 +125,53 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[PdfWord]:
         size = begin[3] - begin[1]
         if size < _SMALLEST or not all(map(math.isfinite, (*begin, *end))):
             continue
+        letters = match[0]
         if _flows_on(begin, end):
-            yield PdfWord(match[0], _enclose_boxes(begin, end), size, turn)
+            box = _enclose_boxes(begin, end)
+            if last_index > first_index and may_have_scripts(letters, begin, end):
+                boxes = [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)]
+                tallest = max(boxes, key=lambda character_box: character_box[3] - character_box[1])
+                baselines = [_read_baseline(raw, index, turn) for index in range(first_index, last_index + 1)]
+                letters = mark_scripts(letters, [box[3] - box[1] for box in boxes], baselines)
+                box, size = (box[0], tallest[1], box[2], tallest[3]), tallest[3] - tallest[1]
+            yield first_index, PdfWord(_join_pairs(letters) if has_pairs else letters, box, size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
-        yield from _split_word(match[0], [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)], turn)
+        for word in _split_word(letters, [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)], turn):
+            word.text = _join_pairs(word.text) if has_pairs else word.text
+            yield first_index, word
 
 
-def _read_characters(raw: ctypes.c_void_p, count: int) -> str:
-    """Return the characters of a page, one for each index that PDFium uses."""
+def _read_baseline(raw: ctypes.c_void_p, index: int, turn: int) -> float:
+    """Return the height of a character's base line in the frame of its text."""
+    x, y = ctypes.c_double(), ctypes.c_double()
+    pdfium.FPDFText_GetCharOrigin(raw, index, x, y)
+    return turn_box((x.value, y.value, x.value, y.value), turn)[1]
+
+
+def _read_characters(raw: ctypes.c_void_p, count: int) -> tuple[str, bool]:
+    """Return the characters of a page, one for each index that PDFium uses, and whether two of them may be one character.
+
+    PDFium counts UTF-16, in which a character above U+FFFF has two units. A character that the font does not name is U+FFFD.
+    """
     buffer = (ctypes.c_ushort * (count + 1))()
     count_written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
     text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
     if count_written == count + 1 and len(text) == count and "\0" not in text and "\ufffd" not in text:
-        return text
-    codes = (pdfium.FPDFText_GetUnicode(raw, index) for index in range(count))
-    return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in codes)
+        if "\ufffe" in text:  # a hyphen at the end of a line, or a character without a name
+            text = re.sub(
+                "\ufffe", lambda match: "\ufffe" if pdfium.FPDFText_IsHyphen(raw, match.start()) == 1 else "\ufffd", text
+            )
+        return text, False
+    codes = [pdfium.FPDFText_GetUnicode(raw, index) for index in range(count)]
+    return "".join(chr(code) if 0 < code < 0x110000 else "\ufffd" for code in codes), any(
+        0xD800 <= code < 0xE000 for code in codes
+    )
+
+
+def _join_pairs(text: str) -> str:
+    """Return a text with each pair of UTF-16 surrogates as one character, and U+FFFD for half of a pair."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _turn_of(angle: float) -> int:
