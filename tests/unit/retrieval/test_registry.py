@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
@@ -94,9 +93,8 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
     assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf", "dbsf"]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
+def test_options_within_their_schema() -> None:
+    for name, options in [
         ("dense", {}),
         ("hybrid", {"fusion": "rrf"}),
         ("graph", {"entities": []}),
@@ -120,10 +118,8 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("corrective", {"relevance_threshold": 1, "max_refinement_attempts": 0, "min_relevant": 10}),
         ("corrective", {"base": "parent_child", "max_chunks": 3, "relevance_threshold": 0.5}),
         ("agentic", {"policy": "budget", "epsilon": 0, "max_seconds": 0.5, "negative_constraints": ["x"], "entities": ["y"]}),
-    ],
-)
-def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
-    check_options(name, options)
+    ]:
+        check_options(name, options)
 
 
 def nested() -> list[Any]:
@@ -222,23 +218,19 @@ def test_strategies_that_others_hold_have_aliases() -> None:
     assert refused.value.field == "weights"
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "got"),
-    [
+def test_a_refused_name_is_shown_as_the_caller_wrote_it() -> None:
+    for name, options, got in [
         ("fusion", {"methods": ["bm25", "parent-child"]}, "options.methods must have names among .*; got 'parent-child'"),
         ("fusion", {"methods": ["bm25"]}, r"options.methods must be a list of 2 to 5 names; got \['bm25'\]"),
         ("fusion", {"weights": {"bm25": 1, "parent-child": 1}}, "options.weights must have names among .*; got 'parent-child'"),
         ("hyde", {"base": "parent-child"}, "options.base must be one of .*; got 'parent-child'"),
-    ],
-)
-def test_a_refused_name_is_shown_as_the_caller_wrote_it(name: str, options: dict[str, Any], got: str) -> None:
-    with pytest.raises(InvalidRequest, match=got):
-        check_options(name, with_names(name, options))
+    ]:
+        with pytest.raises(InvalidRequest, match=got):
+            check_options(name, with_names(name, options))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "warnings"),
-    [
+def test_options_that_others_override_are_told() -> None:
+    for name, options, warnings in [
         ("fusion", {"preset": "factual"}, ()),
         ("fusion", {"weights": {"dense": 1, "graph": 1}}, ()),
         (
@@ -262,28 +254,23 @@ def test_a_refused_name_is_shown_as_the_caller_wrote_it(name: str, options: dict
         ("agentic", {"policy": "fixed_rounds", "novelty_circuit": False}, ()),
         ("agentic", {"novelty_circuit": False}, ()),
         ("dense", {}, ()),
-    ],
-)
-def test_options_that_others_override_are_told(name: str, options: dict[str, Any], warnings: tuple[str, ...]) -> None:
-    check_options(name, options)
-    found = options_without_effect(name, options)
-    assert len(found) == len(warnings)
-    assert all(warning in text for warning, text in zip(warnings, found, strict=True))
+    ]:
+        check_options(name, options)
+        found = options_without_effect(name, options)
+        assert len(found) == len(warnings)
+        assert all(warning in text for warning, text in zip(warnings, found, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "option", "names"),
-    [
+def test_options_offer_what_the_strategy_knows() -> None:
+    for strategy, option, names in [
         ("hybrid", "fusion", FUSIONS),
         ("multi_query", "fusion", FUSIONS),
         ("fusion", "fusion", FUSIONS),
         ("raptor", "search", SEARCHES),
         ("raptor", "order", ORDERS),
         ("agentic", "policy", POLICIES),
-    ],
-)
-def test_options_offer_what_the_strategy_knows(strategy: str, option: str, names: Collection[str]) -> None:
-    assert STRATEGIES[strategy].options.schemas()[option]["enum"] == list(names)
+    ]:
+        assert STRATEGIES[strategy].options.schemas()[option]["enum"] == list(names)
 
 
 def test_the_graph_reranker_offers_its_signals() -> None:

@@ -26,9 +26,9 @@ def test_rare_terms_weigh_more() -> None:
     coverage = cover(frozenset({1, 2, 3}), {"a": frozenset({1, 2}), "b": frozenset({1}), "c": frozenset({1, 9})})
     assert coverage.weights[3] > coverage.weights[2] > coverage.weights[1]
 
-    coverage = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).number_passages({"b": 7})
-    assert coverage.held == {7: frozenset({2})}
-    assert coverage.weigh_added_terms(3, 7) == coverage.weights[2]
+    numbered = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).number_passages({"b": 7})
+    assert numbered.held == {7: frozenset({2})}
+    assert numbered.weigh_added_terms(3, 7) == numbered.weights[2]
 
     coverage = cover(frozenset(), {"a": frozenset({1})})
     assert coverage.of(coverage.held["a"]) == 0.0

@@ -95,6 +95,7 @@ def test_links_weigh_what_chunks_share(graph_of: Build) -> None:
     # Many weak links do not make a strong one.
     shared = [f"Shared {number}" for number in range(8)]
     graph = graph_of({"c1": ["Rare", *shared], "rare": ["Rare"], "c2": shared, "c3": shared, "c4": shared})
+    weights = weights_from(graph, "c1")
     assert weights["rare"] > weights["c2"] == pytest.approx(3**-SHARING)
 
 
