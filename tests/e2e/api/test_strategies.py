@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.e2e.api.conftest import Client
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_testing.models.server import ModelServer
 
@@ -32,16 +33,10 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
-) -> AsyncIterator[Client]:
+async def client(template: Template, folder: Path, open_world: Any, server: ModelServer) -> AsyncIterator[Client]:
     """A tenant with a model."""
-    model = {"llm_model": "cite", "llm_fast_model": "cite", "dual_level_synthesis_model": "cite"}
-    settings = {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **model}
-    async with open_world(tmp_path_factory.mktemp("strategies"), **settings) as (_, http):
-        (made,) = await new_tenant(http, "alpha", "admin")
-        await fill_tenant(made, "alpha")
-        yield made
+    async with open_world(folder, **model_at(server.base_url)) as (_, http):
+        yield template.client(http)
 
 
 async def search(client: Client, strategy: str, **body: Any) -> dict[str, Any]:

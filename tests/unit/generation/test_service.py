@@ -230,14 +230,6 @@ async def test_the_policy_of_a_request_decides_about_unsupported_sentences(gener
         assert [claim.supported for claim in answer.claims] == [False, True]
 
 
-@pytest.mark.parametrize(("style", "end"), [("title", "(Title)"), ("none", "Voss."), ("numeric", "[1]")])
-async def test_citation_styles(style: str, end: str) -> None:
-    made = service(Scripted("Founded by Mira Voss. [1]"), found(1))
-    answer = await made.answer(Query(tenant=TENANT, text=QUESTION), strategy="hybrid", citation_style=style)  # type: ignore[arg-type]
-    assert answer.text.endswith(end)
-    assert len(answer.citations) == 1
-
-
 def untimed(answer: Answer) -> Answer:
     """Return an answer without the times that it took."""
     trace = replace(answer.retrieval.trace, processing_time_ms={})
@@ -259,11 +251,6 @@ async def test_a_stream_is_the_answer_in_order() -> None:
     assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
     assert tuple(event.citation for event in events if isinstance(event, CitationEvent)) == done.answer.citations
     assert done.answer.dropped == ("It employs 900 cooks.",)
-
-
-async def test_a_streamed_refusal_is_one_sentence() -> None:
-    events = await collect(service(Scripted(NOT_ANSWERED), found(1)))
-    assert [type(event) for event in events] == [RetrievalEvent, TokenEvent, UsageEvent, DoneEvent]
 
 
 async def test_a_failing_model_ends_the_stream_with_an_error() -> None:
