@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mail_messages import quarry_message
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

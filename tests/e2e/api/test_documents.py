@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.api.conftest import Client, World
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.service import IngestionService
 from agentic_rag_backend.stores.catalogue.base import Submitted
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
-
-    from agentic_rag_backend.domain.tenant import TenantId
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
