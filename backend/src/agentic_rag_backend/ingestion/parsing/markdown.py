@@ -43,7 +43,7 @@ class MarkdownParser:
         text, widest = _without_far_columns(text)
         headings = tuple(headings_of(text))
         title = _choose_title(front, headings[0] if headings else None)
-        warnings = (wide_table(widest),) if widest else ()
+        warnings = (*front.warnings, *((wide_table(widest),) if widest else ()))
         return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings, warnings=warnings)
 
     def restore(self, text: str) -> ParsedDocument:
