@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -99,9 +101,18 @@ _UNREADABLE: Mapping[bytes, str] = {
     b"SQLite format 3": "an SQLite database",
 }
 _ZIP = b"PK\x03\x04"
-_ZIPPED = re.compile(rb"PK\x03\x04.{26}(?:mimetype(application/[ -~]{4,80}?)PK|(word|ppt|xl)/)", re.DOTALL)
-"""The beginning of a ZIP member: the media type that EPUB and OpenDocument put first, or a folder of Office Open XML."""
+_MEMBER = re.compile(rb"PK(?:\x03\x04|\x01\x02)")
+"""Beginning of a member of a ZIP file, or of its entry in the directory at the end."""
+_MAX_ENTRIES = 10_000
+_MAIN_PARTS: Mapping[bytes, str] = {
+    b"word/document.xml": DOCX, b"ppt/presentation.xml": PPTX, b"xl/workbook.xml": XLSX, b"xl/workbook.bin": XLSX,
+    b"META-INF/container.xml": EPUB,
+}  # fmt: skip
 _FOLDERS: Mapping[bytes, str] = {b"word": DOCX, b"ppt": PPTX, b"xl": XLSX}
+_OPEN_DOCUMENT = frozenset({b"content.xml", b"META-INF/manifest.xml"})
+_OPEN_DOCUMENT_TYPES = "application/vnd.oasis.opendocument."
+_STATED_TYPE = re.compile(rb"application/[a-z0-9.+-]+")
+_MAX_TYPE_BYTES = 100
 PDF_BEGINNING = 1024
 """A PDF file may have this many bytes before its signature."""
 _HTML = re.compile(
@@ -191,7 +202,7 @@ def _by_content(head: bytes) -> str | None:
         if head.startswith(signature):
             return media_type
     if head.startswith(_ZIP):
-        zip_type = next((candidate for candidate in map(_find_zip_type, _ZIPPED.finditer(head)) if candidate), None)
+        zip_type = _find_zip_type(head)
         if zip_type is None:
             raise UnsupportedMediaType(
                 "the file is a ZIP archive without a document that can be read; upload its files one by one"
@@ -200,11 +211,35 @@ def _by_content(head: bytes) -> str | None:
     return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
 
 
-def _find_zip_type(member: re.Match[bytes]) -> str | None:
-    if member[2]:
-        return _FOLDERS[member[2]]
-    member_type = member[1].decode()
-    return member_type if member_type in FORMATS else None
+def _find_zip_type(head: bytes) -> str | None:
+    """Return the type of a document in a ZIP file by the type that it states, then by the names of its members, in any order."""
+    names: set[bytes] = set()
+    for member in itertools.islice(_MEMBER.finditer(head), _MAX_ENTRIES):
+        start, is_local = member.start(), member[0].endswith(b"\x04")
+        name_start, length_start = (start + 30, start + 26) if is_local else (start + 46, start + 28)
+        name = head[name_start : name_start + int.from_bytes(head[length_start : length_start + 2], "little")]
+        names.add(name)
+        stated = _read_stated_type(head, start) if name == b"mimetype" and is_local else ""
+        if stated in FORMATS or stated.startswith(_OPEN_DOCUMENT_TYPES):
+            return stated if stated in FORMATS else None
+    if main_type := next((main_type for part, main_type in _MAIN_PARTS.items() if part in names), None):
+        return main_type
+    if names >= _OPEN_DOCUMENT:
+        return ODT
+    return next((_FOLDERS[folder] for name in sorted(names) if (folder := name.partition(b"/")[0]) in _FOLDERS), None)
+
+
+def _read_stated_type(head: bytes, start: int) -> str:
+    """Return the content of the member ``mimetype``, whose header is at ``start``. A template has the type of its documents."""
+    content_start = start + 30 + sum(int.from_bytes(head[start + at : start + at + 2], "little") for at in (26, 28))
+    content = head[content_start : content_start + 2 * _MAX_TYPE_BYTES]
+    if head[start + 8 : start + 10] == b"\x08\x00":
+        try:
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, _MAX_TYPE_BYTES)
+        except zlib.error:
+            return ""
+    stated = _STATED_TYPE.match(content)
+    return stated[0].decode().removesuffix("-template") if stated else ""
 
 
 def unsupported_type(declared_type: str) -> UnsupportedMediaType:

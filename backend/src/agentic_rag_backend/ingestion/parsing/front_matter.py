@@ -20,6 +20,8 @@ _KEY = re.compile(r"(?:[ \t]*#[^\n]*\n)*[\w\"'][^\n:]*:(?:\s|\Z)")
 _FIELD = re.compile(r"^[^\s#\-\]}].*(?:\n(?![^\s#\-\]}]).*)*", re.MULTILINE)
 """A key that is not indented, with the lines of its value."""
 MAX_NESTING = 20
+NAMED_LINES = 5
+"""Wrong lines that a warning names."""
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -64,8 +66,8 @@ class FrontMatter:
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """Return the front matter and the text after it. Without front matter, return an empty one and ``text``.
 
-    Nested keys are joined by dots, such as ``author.name``. Lines that are not YAML are left out with a warning, unless they are most
-    of the lines: then they are text.
+    Nested keys are joined by dots, such as ``author.name``. Lines that are not YAML are left out with a warning, unless they are
+    most of the lines: then they are text.
 
     Raises:
         UnreadableDocument: the front matter is too long.
@@ -85,7 +87,8 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         fields, wrong_lines = _load_fields(source)
         if 2 * len(wrong_lines) > source.count("\n") or not fields:
             return FrontMatter(warnings=("the lines between the first two rules are not YAML and are read as text",)), text
-        warnings.append(f"not in the metadata: lines of the front matter that are not YAML ({', '.join(map(str, wrong_lines[:10]))})")
+        numbers = ", ".join(map(str, wrong_lines[:NAMED_LINES])) + (", …" if len(wrong_lines) > NAMED_LINES else "")
+        warnings.append(f"not in the metadata: lines of the front matter that are not YAML ({len(wrong_lines)}: {numbers})")
     if not any(str(key).split() == [str(key)] for key in fields):
         return FrontMatter(), text  # sentences with a colon between two rules
     flat = dict(_flatten("", fields))

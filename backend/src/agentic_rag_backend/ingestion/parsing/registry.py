@@ -38,7 +38,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
 )
 from agentic_rag_backend.ingestion.parsing.encodings.decoding_parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
-from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
+from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED, is_placeholder
 
 if TYPE_CHECKING:
     from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
@@ -146,11 +146,12 @@ def _load_parser(name: str) -> object:
 def title_of(preview: Preview, file_name: str | None) -> str:
     """Return the title of a document whose owner gives none: its own, the name of its file, or the beginning of its first line.
 
-    The last of these is an excerpt (`is_excerpt`).
+    A title that programs give to every file is none. The last of these is an excerpt (`is_excerpt`).
     """
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
-    if preview.title or stem:
-        return make_storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
+    own_title = preview.title if preview.title and not is_placeholder(preview.title) else ""
+    if own_title or stem:
+        return make_storable(own_title or stem)[:MAX_TITLE_CHARACTERS]
     line = next((line for line in map(str.strip, preview.text.splitlines()) if line), "")
     if not line:
         return UNTITLED

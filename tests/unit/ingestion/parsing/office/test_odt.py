@@ -57,8 +57,8 @@ def test_scripts_are_text_on_the_line_and_what_is_left_out_is_counted() -> None:
         "<text:p>Text<office:annotation><text:p>why</text:p></office:annotation><text:object/></text:p>"
     )
     content = (
-        f'<office:document-content {NAMESPACES} xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"><office:automatic-styles>'
-        f"{styles}</office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+        f'<office:document-content {NAMESPACES} xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0">'
+        f"<office:automatic-styles>{styles}</office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
     parsed = PARSER.parse(text_file("", content_xml=content))
     assert parsed.text == "10^6, CO2 ok, metres[12]\n\nText"

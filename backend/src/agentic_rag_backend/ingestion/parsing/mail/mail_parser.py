@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, AttachmentOptions, Failure
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES, ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview, sniff_content
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import (
     MAX_ATTACHED_BYTES,
@@ -153,7 +153,7 @@ def _include_text(builder: TextBuilder, part: MIMEPart, name: str, content: byte
 
     declared = part.get_content_type()
     try:
-        media_type = media_type_of(declared, name, content[:SNIFFED_BYTES])
+        media_type = media_type_of(declared, name, sniff_content(content))
         parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
         builder.add_document(parsed, level=2)
         reading.warnings += [f"attachment {name}: {warning}" for warning in parsed.warnings]
