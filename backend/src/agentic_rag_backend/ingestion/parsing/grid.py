@@ -97,7 +97,7 @@ class TableGrid:
         for span in self._spans:
             self._clear_covered(span)
         rows = [number for number, row in enumerate(self._rows) if any(row)]
-        columns = _list_used_columns([self._rows[number] for number in rows])
+        columns = list_used_columns([self._rows[number] for number in rows])
         cells = [_select_columns(self._rows[number], columns) for number in rows]
         spans = _renumber_spans(self._spans, rows, columns)
         for span in spans:
@@ -191,7 +191,7 @@ class LaidOutTable:
         return count_header_rows(rows, spans, len(self.columns))
 
 
-def _list_used_columns(rows: Iterable[Sequence[str]]) -> list[int]:
+def list_used_columns(rows: Iterable[Sequence[str]]) -> list[int]:
     """Return the numbers of the columns with a value, in order."""
     used: set[int] = set()
     unused: set[int] = set()

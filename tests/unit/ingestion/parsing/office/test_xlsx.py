@@ -11,7 +11,7 @@ from office_files import lines_at, mutations, reads_or_refuses, tables_of, unzip
 
 from agentic_rag_backend.domain.media_types import XLSX
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.office import xlsx
+from agentic_rag_backend.ingestion.parsing.office import workbooks, xlsx
 from agentic_rag_backend.ingestion.parsing.office.extent import column_name
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
@@ -60,7 +60,7 @@ def test_rows_have_their_header_sheet_and_cells() -> None:
 def test_values_are_shown_without_noise() -> None:
     values = {
         0.1 + 0.2: "0.3", 3.0: "3", -7: "-7", 1e21: "1e+21", True: "TRUE", 12.50: "12.5",
-        datetime.date(2024, 2, 3): "2024-02-03", datetime.datetime(2024, 2, 3, 4, 5): "2024-02-03T04:05",  # noqa: DTZ001 - a workbook has no time zones
+        datetime.date(2024, 2, 3): "2024-02-03", datetime.datetime(2024, 2, 3, 4, 5): "2024-02-03 4:05:00",  # noqa: DTZ001 - a workbook has no time zones
 
         datetime.time(4, 5, 6): "04:05:06", datetime.timedelta(hours=30): "30:00:00", "two\nlines": "two lines",
     }  # fmt: skip
@@ -93,6 +93,81 @@ def test_numbers_are_no_header() -> None:
     assert tables_of(parsed) == [[["", ""], ["1", "2"], ["3", "4"]]]
 
 
+def test_merged_headers_are_joined_and_rows_that_a_merged_cell_covers_end_no_table() -> None:
+    target = io.BytesIO()
+    with xlsxwriter.Workbook(target) as workbook:
+        sheet = workbook.add_worksheet("Ports")
+        sheet.merge_range("A1:D1", "Depths of ports")
+        sheet.merge_range("A2:A3", "Port")
+        sheet.merge_range("B2:C2", "Depth")
+        sheet.write_row("B3", ["summer", "winter"])
+        sheet.merge_range("D2:D3", "Keeper")
+        for row, cells in enumerate([["Brno", "2 m", "3 m"], ["Lyon", "4 m", "5 m"]], 3):
+            sheet.write_row(row, 0, cells)
+        sheet.merge_range("D4:D5", "Ann")
+        for column, name in enumerate(["Ship", "Load"]):
+            sheet.merge_range(6, column, 7, column, name)
+        sheet.write_row(8, 0, ["Heron", 7])
+    parsed = PARSER.parse(target.getvalue())
+    assert tables_of(parsed) == [
+        [["Port", "Depth – summer", "Depth – winter", "Keeper"], ["Brno", "2 m", "3 m", "Ann"], ["Lyon", "4 m", "5 m", "Ann"]],
+        [["Ship", "Load"], ["Heron", "7"]],
+    ]
+    assert [cells for _, cells in lines_at(parsed)] == [None, "A1:D1", "A2:D3", "A4:D4", "A5:D5", "A7:B7", "A9:B9"]
+
+
+def test_tables_side_by_side_are_separate_and_other_empty_columns_divide_nothing() -> None:
+    crew = {"A1": "Crew", "B1": "Cabin", "A2": "Ann", "B2": "1A", "A3": "Bob", "B3": "1B", "A4": "Cyd", "B4": "1C"}
+    cargo = {"D1": "Cargo", "E1": "Hold", "D2": "Tea", "E2": "H2", "D4": "Port", "E4": "Day", "D5": "Brno", "E5": "Monday"}
+    parsed = PARSER.parse(workbook_of(S={**crew, **cargo}))
+    assert tables_of(parsed) == [
+        [["Crew", "Cabin"], ["Ann", "1A"], ["Bob", "1B"], ["Cyd", "1C"]],
+        [["Cargo", "Hold"], ["Tea", "H2"]],
+        [["Port", "Day"], ["Brno", "Monday"]],
+    ]
+    assert [cells for _, cells in lines_at(parsed)][5:] == ["D1:E1", "D2:E2", "D4:E4", "D5:E5"]
+    for cells in ({"D1": "Note", "D2": "late"}, {"D1": "Age", "E1": "Pay", "D2": 3, "E2": 4, "D3": 5, "E3": 6}):
+        assert len(tables_of(PARSER.parse(workbook_of(S={**crew, **cells})))) == 1, cells
+    workbook = openpyxl.load_workbook(io.BytesIO(workbook_of(S={**crew, "D1": "Town", "E1": "Zip", "D2": "Brno", "E2": "60200"})))
+    workbook["S"].column_dimensions["C"].width = 2
+    assert len(tables_of(PARSER.parse(saved(workbook)))) == 1
+
+
+def test_hidden_rows_and_columns_are_left_out_and_named() -> None:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Pay"
+    for row in (["Name", "Team", "Salary", "Room"], ["Ada", "Deck", 3100, 1], ["Eve", "Board", 9, 2], ["Flo", "Board", 8, 3], ["Ben", "Deck", 7, 4]):
+        sheet.append(row)
+    sheet.column_dimensions["C"].hidden = True
+    for row in (3, 4, 9):
+        sheet.row_dimensions[row].hidden = True
+    sheet["A6"], sheet["B6"] = "Cyd", "=1+1"
+    parsed = PARSER.parse(saved(workbook))
+    assert tables_of(parsed) == [[["Name", "Team", "Room"], ["Ada", "Deck", "1"], ["Ben", "Deck", "4"], ["Cyd", "", ""]]]
+    assert parsed.warnings == (
+        "not in the text: hidden rows (2: Pay!3:4)",
+        "not in the text: hidden columns (1: Pay!C)",
+        "not in the text: formulas without a saved value (1: Pay!B6)",
+    )
+
+
+def test_values_are_read_as_the_sheet_shows_them() -> None:
+    day = datetime.date(2023, 2, 1)
+    shown: dict[str, tuple[Any, str]] = {
+        "000417": (417, "000000"), "12.5%": (0.125, "0.0%"), "13% (0.125)": (0.125, "0%"), "1,234.50 €": (1234.5, '#,##0.00 "€"'),
+        "01/02/2023 (2023-02-01)": (day, "DD/MM/YYYY"), "2023-02-01": (day, "mm-dd-yy"), "0.5": (0.5, "General"),
+    }  # fmt: skip
+    workbook = openpyxl.Workbook()
+    for row, (value, code) in enumerate(shown.values(), 1):
+        workbook.active.cell(row, 1).value = f"v{row}"
+        workbook.active.cell(row, 2).value, workbook.active.cell(row, 2).number_format = value, code
+    workbook.active.cell(9, 2).value, workbook.active.cell(9, 2).number_format = 5, ";;;"
+    parsed = PARSER.parse(saved(workbook))
+    assert [row[1] for row in tables_of(parsed)[0] if row[0]] == list(shown)
+    assert parsed.warnings == ("not in the text: values that a number format hides (1: Sheet!B9)",)
+
+
 def test_hidden_sheets_are_left_out_and_named() -> None:
     workbook = openpyxl.Workbook()
     workbook.active.append(["Seen"])
@@ -107,9 +182,10 @@ def test_hidden_sheets_are_left_out_and_named() -> None:
     assert parsed.title == PARSER.check(saved(workbook), is_whole=True).title == "Price list"
     assert parsed.metadata["author"] == "Ann"
     assert parsed.metadata["hidden_sheets"] == ["Prices", "Codes"]
+    assert parsed.warnings == ("not in the text: hidden sheets (2: Prices, Codes)",)
 
 
-def test_merged_cells_stand_in_their_first_cell_and_formulas_have_saved_values() -> None:
+def test_merged_cells_stand_in_all_their_rows_and_formulas_have_saved_values() -> None:
     target = io.BytesIO()
     with xlsxwriter.Workbook(target) as workbook:
         sheet = workbook.add_worksheet("Sums")
@@ -119,7 +195,7 @@ def test_merged_cells_stand_in_their_first_cell_and_formulas_have_saved_values()
         sheet.write(2, 1, "Reims")
         sheet.write_formula(2, 2, "=C2+4", value=5)
     assert tables_of(PARSER.parse(target.getvalue())) == [
-        [["Region", "City", "Sum"], ["North", "Lille", "1"], ["", "Reims", "5"]]
+        [["Region", "City", "Sum"], ["North", "Lille", "1"], ["North", "Reims", "5"]]
     ]
 
 
@@ -167,7 +243,7 @@ def test_rows_and_cells_without_references_count_one_by_one() -> None:
 
 
 def test_a_million_rows_are_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xlsx, "MAX_CELLS", 20_000)
+    monkeypatch.setattr(workbooks, "MAX_CELLS", 20_000)
     rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c><c r="B{n}"><v>2</v></c></row>' for n in range(1, 12_000))
     with pytest.raises(ResourceLimit, match="more than 20000 cells"):
         PARSER.parse(sheet_of(rows))

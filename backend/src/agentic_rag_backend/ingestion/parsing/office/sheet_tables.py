@@ -1,80 +1,165 @@
-"""Tables of a sheet: rows without an empty row between them, with their captions and their header."""
+"""Tables of a sheet: rows without an empty row between them, and columns without an empty column between tables."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.office.extent import Positions, column_name
+from agentic_rag_backend.ingestion.parsing.grid import TableGrid, list_used_columns
+from agentic_rag_backend.ingestion.parsing.header_rows import count_header_rows
+from agentic_rag_backend.ingestion.parsing.office.extent import column_name
+from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties, group_runs
 
 Row = tuple[int, list[str]]
-"""The number of a row in its sheet, from 0, and its cells from the first column that the sheet uses."""
-
-MAX_HEADER_CELL_CHARACTERS = 200
-_NUMBER = re.compile(r"[-+]?[\d.,]+%?|\d{4}-\d\d-\d\d.*|TRUE|FALSE")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+"""The number of a row in its sheet, from 0, and its cells in the columns of the sheet that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class SheetBlock:
-    """Rows without an empty row between them. ``filled`` counts their cells with a value."""
+@dataclass(slots=True)
+class SheetTables:
+    """Writes the rows of one sheet as tables.
 
-    rows: Sequence[Row]
-    filled: int
-    first_column: int
-    positions: Positions
+    Args:
+        name: name of the sheet.
+        columns: the number in the sheet of each column of the rows.
+        properties: what is hidden and merged in the sheet.
+    """
 
-    def used_columns(self) -> list[int]:
-        """Return the indexes of the columns with a value, in order."""
-        used: set[int] = set()
-        for _, cells in self.rows:
-            used.update(index for index, cell in enumerate(cells) if cell)
-        return sorted(used)
+    builder: TextBuilder
+    name: str
+    columns: Sequence[int]
+    properties: SheetProperties
+    _rows: list[Row] = field(default_factory=list)
+    _end: int = 0
+    _hidden_rows: list[int] = field(default_factory=list)
+    _merged: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    _has_heading: bool = False
 
-    def column_letters(self, index: int) -> str:
-        """Return the letters of a column in the sheet."""
-        return column_name(self.positions.column_number(self.first_column + index))
+    def add_rows(self, rows: Iterable[Row]) -> None:
+        """Write rows, which come in order, without the hidden ones. An empty row ends a table, unless a merged cell covers it.
+
+        What is hidden is added to the omissions of the builder.
+        """
+        hidden_indexes = [index for index, column in enumerate(self.columns) if column in self.properties.hidden_columns]
+        hidden_with_values: set[int] = set()
+        for first_row, first_column, end_row, end_column in self.properties.merged:
+            self._merged.setdefault(first_row, []).append((first_column, end_row, end_column))
+        for number, cells in rows:
+            if number in self.properties.hidden_rows:
+                self._hidden_rows.append(number)
+                continue
+            for index in hidden_indexes:
+                if index < len(cells) and cells[index]:
+                    hidden_with_values.add(self.columns[index])
+                    cells[index] = ""
+            if any(cells) if hidden_indexes else True:
+                self._add_row(number, cells)
+        self._end_rows()
+        self._name_hidden(hidden_with_values)
+
+    def _add_row(self, number: int, cells: list[str]) -> None:
+        while self._rows and self._end < number and self._end in self.properties.hidden_rows:
+            self._end += 1
+        if self._rows and number > self._end:
+            self._end_rows()
+        self._rows.append((number, cells))
+        self._end = max(self._end, self._find_end(number, cells))
+
+    def _find_end(self, number: int, cells: Sequence[str]) -> int:
+        """Return the row below a row and below the merged cells that begin in it with a value."""
+        end = number + 1
+        for first_column, end_row, _ in self._merged.get(number, ()):
+            index = bisect_left(self.columns, first_column)
+            if end_row > end and index < len(cells) and cells[index]:
+                end = end_row
+        return end
+
+    def _end_rows(self) -> None:
+        rows, self._rows, self._end = self._rows, [], 0
+        if rows and not self._has_heading:
+            self.builder.add_heading(1, self.name, sheet=self.name)
+            self._has_heading = True
+        for start, end in self._divide_columns(rows):
+            part = [(number, cells[start:end]) for number, cells in rows] if (start, end) != (0, len(self.columns)) else rows
+            for table in self._divide_rows(part, start):
+                self._write_table(table, start)
+
+    def _name_hidden(self, columns: Iterable[int]) -> None:
+        omissions = self.builder.omissions
+        for first, last in group_runs(self._hidden_rows):
+            omissions.add("hidden rows", _name_range(self.name, str(first + 1), str(last + 1)), count=last - first + 1)
+        for first, last in group_runs(columns):
+            omissions.add(
+                "hidden columns", _name_range(self.name, column_name(first), column_name(last)), count=last - first + 1
+            )
+        for reference in self.properties.unsaved:
+            omissions.add("formulas without a saved value", f"{self.name}!{reference}")
+
+    def _divide_columns(self, rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+        """Yield the first column and the end of each table of the rows. Empty columns divide only what are tables by themselves."""
+        runs = list(group_runs(list_used_columns(cells for _, cells in rows)))
+        if len(runs) < 2:
+            yield from [(0, len(self.columns))] if rows else []
+            return
+        starts, end = [0], runs[0][1] + 1
+        are_tables = [_is_table(rows, *run) for run in runs]
+        divides = are_tables[0]
+        unseen = self.properties.narrow_columns | self.properties.hidden_columns
+        for (first, last), is_table in zip(runs[1:], are_tables[1:], strict=True):
+            if divides and is_table and not all(self.columns[index] in unseen for index in range(end, first)):
+                starts.append(first)
+            end = last + 1
+        yield from pairwise([*starts, len(self.columns)])
+
+    def _divide_rows(self, rows: Sequence[Row], start: int) -> Iterator[Sequence[Row]]:
+        """Yield the rows between empty rows of a part of the columns."""
+        filled = [(number, cells) for number, cells in rows if any(cells)]
+        if len(filled) == len(rows):
+            yield rows
+            return
+        table: list[Row] = []
+        end = 0
+        for number, cells in filled:
+            while end < number and end in self.properties.hidden_rows:
+                end += 1
+            if table and number > end:
+                yield table
+                table = []
+            table.append((number, cells))
+            end = max(end, self._find_end(number, [""] * start + cells))
+        if table:
+            yield table
+
+    def _write_table(self, rows: Sequence[Row], start: int) -> None:
+        numbers = [number for number, _ in rows]
+        columns = self.columns[start : start + max(len(cells) for _, cells in rows)]
+        grid = TableGrid([cells for _, cells in rows])
+        for row, number in enumerate(numbers):
+            for first_column, end_row, end_column in self._merged.get(number, ()):
+                column = bisect_left(columns, first_column)
+                if list(columns[column : column + 1]) == [first_column]:
+                    row_span, column_span = bisect_left(numbers, end_row) - row, bisect_left(columns, end_column) - column
+                    grid.add_span(row, column, row_span=row_span, column_span=column_span)
+        used = list_used_columns(cells for _, cells in rows)
+        left, right = column_name(columns[used[0]]), column_name(columns[used[-1]])
+        grid.write_table(self.builder, [self._locate_row(number, left, right) for number in numbers])
+
+    def _locate_row(self, number: int, left: str, right: str) -> Mapping[str, Any]:
+        cells = f"{left}{number + 1}" if left == right else f"{left}{number + 1}:{right}{number + 1}"
+        return {"sheet": self.name, "cells": cells}
 
 
-def add_block(builder: TextBuilder, block: SheetBlock, sheet: str) -> None:
-    """Add a block: its captions and a table, or lines if it has one column. Columns without a value are left out."""
-    columns = block.used_columns()
-    places = _locate_cells(block, columns, sheet)
-    rows = [[cells[index] for index in columns] if len(columns) < len(cells) else cells for _, cells in block.rows]
-    if len(columns) == 1:
-        builder.add_lines([(row[0], location) for row, location in zip(rows, places, strict=True)])
-        return
-    captions = _count_captions(rows)
-    for row, location in zip(rows[:captions], places[:captions], strict=True):
-        builder.add_paragraph(next(filter(None, row)), **location)
-    rows, places = rows[captions:], places[captions:]
-    builder.add_table(rows, places, header=is_header(rows))
+def _is_table(rows: Sequence[Row], first: int, last: int) -> bool:
+    """Return whether columns are a table by themselves: they have a header, and the first one names the rows."""
+    cells = [row[first : last + 1] for _, row in rows if any(row[first : last + 1])]
+    captions = next((number for number, row in enumerate(cells) if len(row) - row.count("") > 1), len(cells))
+    names = [row[0] for row in cells[captions + 1 :]]
+    has_names = bool(names) and len(set(names)) == len(names) and not any(name[:1].isdigit() or not name for name in names)
+    return has_names and count_header_rows(cells[captions:], (), last - first + 1) > 0
 
 
-def _locate_cells(block: SheetBlock, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
-    first_column, last_column = block.column_letters(columns[0]), block.column_letters(columns[-1])
-    if first_column == last_column:
-        return [{"sheet": sheet, "cells": f"{first_column}{number + 1}"} for number, _ in block.rows]
-    return [{"sheet": sheet, "cells": f"{first_column}{number + 1}:{last_column}{number + 1}"} for number, _ in block.rows]
-
-
-def _count_captions(rows: Sequence[Sequence[str]]) -> int:
-    """Return the number of rows above a table that have only one value: its title and notes."""
-    for number, row in enumerate(rows):
-        if len(row) - row.count("") > 1:
-            return number
-    return 0
-
-
-def is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row names the columns: it has short different texts or years, and there are rows below it."""
-    if len(rows) < 2:
-        return False
-    names = [name for name in rows[0] if name]
-    if len(set(names)) < len(names) or any(len(name) > MAX_HEADER_CELL_CHARACTERS for name in names):
-        return False
-    numbers = [name for name in names if _NUMBER.fullmatch(name)]
-    return len(numbers) < len(names) and all(map(_YEAR.fullmatch, numbers)) and len(names) > len(rows[0]) // 2
+def _name_range(sheet: str, first: str, last: str) -> str:
+    return f"{sheet}!{first}" if first == last else f"{sheet}!{first}:{last}"

@@ -1,0 +1,241 @@
+"""Number formats of spreadsheets (ECMA-376 part 1, section 18.8.31): what a sheet shows for a number or a date.
+
+Formats that depend on the reader's country, and those with fractions or conditions, are not followed: `NumberFormat.show_value`
+returns None for them, and the value is written as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
+
+MAX_FORMAT_CHARACTERS = 255
+"""Programs allow as many."""
+MAX_DECIMALS = 8
+BUILT_IN_FORMATS: Mapping[int, str] = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)",
+    39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 48: "##0.0E+0",
+}  # fmt: skip
+"""Formats that a workbook does not define. Those of dates depend on the reader's country and are left out."""
+_SIGNIFICANT_DIGITS = 8
+"""A value with more digits was computed. It is written in full only if the format hides more than `_HIDDEN_SHARE` of it."""
+_HIDDEN_SHARE = Decimal("0.05")
+_MONTHS = "January February March April May June July August September October November December".split()
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_TOKEN = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
+    r"|(?P<exponent>E[+-])|(?P<time>y+|m+|d+|h+|s+)|(?P<digit>[0#?])|(?P<mark>[.,%/@])|(?P<plain>.)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENGLISH = 9
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+
+
+class NumberFormat:
+    """A number format by its code, such as ``0.0%`` or ``#,##0.00;(#,##0.00)``."""
+
+    def __init__(self, code: str) -> None:
+        """Read a code. Parts of it after `MAX_FORMAT_CHARACTERS` are ignored."""
+        self._sections: list[list[_Token]] = [[]]
+        self._followed = True
+        for match in _TOKEN.finditer(code[:MAX_FORMAT_CHARACTERS]):
+            self._add_token(str(match.lastgroup or ""), match[match.lastgroup] if match.lastgroup else "")
+
+    def show_value(self, value: object) -> str | None:
+        """Return a number, date or time as the sheet shows it, followed by the value itself if it cannot be told from that.
+
+        None: the format is not followed. An empty string: the format hides the value.
+        """
+        if not self._followed or isinstance(value, bool):
+            return None
+        if isinstance(value, (int, float)):
+            return self._show_number(Decimal(f"{value:.15g}")) if abs(value) < 1e15 else None
+        if isinstance(value, (date, time, timedelta)):
+            return self._show_moment(value)
+        return None
+
+    def _add_token(self, kind: str, text: str) -> None:
+        section = self._sections[-1]
+        if kind == "bracket":
+            self._add_bracket(text)
+        elif kind == "plain" and text == ";":
+            self._sections.append([])
+        elif kind == "general" or (kind == "mark" and text in "/" and not _has_dates(section)):
+            self._followed = False
+        elif kind:
+            literal = kind in {"quoted", "escaped", "plain", "blank"} or (kind == "mark" and text == "/")
+            section.append(_Token("literal" if literal else kind, " " if kind == "blank" else text))
+
+    def _add_bracket(self, text: str) -> None:
+        if text[:1] == "$":
+            currency, _, locale = text[1:].partition("-")
+            self._sections[-1].append(_Token("literal", currency))
+            if not currency and not _is_english(locale):
+                self._sections[-1].append(_Token("locale", locale))
+        elif text.lower().strip("hms") == "" and text:
+            self._sections[-1].append(_Token("elapsed", text.lower()))
+        elif text[:1] in set("<>="):
+            self._followed = False
+
+    def _show_number(self, value: Decimal) -> str | None:
+        index = 1 if value < 0 and len(self._sections) > 1 else 2 if value == 0 and len(self._sections) > 2 else 0
+        section = self._sections[index]
+        if _has_dates(section) or any(token.kind == "elapsed" for token in section):
+            return None
+        if any(token.text == "@" for token in section):
+            return None
+        shown, rounded = _format_number(section, abs(value))
+        if value < 0 and index == 0 and rounded:
+            shown = f"-{shown}"
+        if value < 0 and "-" not in shown:
+            rounded = Decimal(0)  # parentheses or a colour tell that it is negative
+        return shown.strip() + (_describe_difference(value, rounded.copy_sign(value)) if shown.strip() else "")
+
+    def _show_moment(self, value: date | time | timedelta) -> str | None:
+        section = self._sections[0]
+        has_names = any(token.kind == "time" and token.text.lower()[:1] in "md" and len(token.text) > 2 for token in section)
+        if not _has_dates(section) or (has_names and any(token.kind == "locale" for token in section)):
+            return None
+        shown = _format_moment(section, value)
+        if shown is None or not isinstance(value, date) or _ISO_DATE.match(shown):
+            return shown
+        return f"{shown} ({format_value(value)})"
+
+
+def _is_english(locale: str) -> bool:
+    try:
+        return not locale or int(locale, 16) & 0x3FF == _ENGLISH
+    except ValueError:
+        return locale.lower().startswith("en")
+
+
+def _has_dates(section: Sequence[_Token]) -> bool:
+    return any(token.kind in {"time", "elapsed"} for token in section)
+
+
+def _format_number(section: Sequence[_Token], value: Decimal) -> tuple[str, Decimal]:
+    """Return a positive number in a format, and the number that is shown so."""
+    marks = [token.text for token in section if token.kind in {"digit", "mark"}]
+    if not any(token.kind == "digit" for token in section):
+        return "".join(token.text for token in section if token.kind in {"literal", "mark"}), Decimal(0)
+    point = marks.index(".") if "." in marks else len(marks)
+    whole = [mark for mark in marks[:point] if mark not in "%@"]
+    decimals = [mark for mark in marks[point:] if mark in "0#?"][:MAX_DECIMALS]
+    scale = 100 ** min(marks.count("%"), 2)
+    numerals = "".join(mark for mark in marks if mark in "0#?,")
+    thousands = min(len(numerals) - len(numerals.rstrip(",")), 4)
+    if any(token.kind == "exponent" for token in section):
+        digits = f"{float(value):.{max(len(decimals) - _count_exponent_digits(section), 0)}E}"
+        return digits, Decimal(digits)
+    shown = (value * scale / 1000**thousands).quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
+    digits, _, fraction = f"{shown:f}".partition(".")
+    while fraction and fraction[-1] == "0" and decimals[len(fraction) - 1] != "0":
+        fraction = fraction[:-1]
+    positions = [mark for mark in whole if mark in "0#?"]
+    least = len(positions) - positions.index("0") if "0" in positions else 0
+    digits = digits.lstrip("0").rjust(least, "0")
+    if "," in "".join(whole).rstrip(","):
+        digits = f"{int(digits or 0):,}" if digits else ""
+    return _fill_digits(section, digits, fraction), shown * 1000**thousands / scale
+
+
+def _count_exponent_digits(section: Sequence[_Token]) -> int:
+    start = next(number for number, token in enumerate(section) if token.kind == "exponent")
+    return sum(token.kind == "digit" for token in section[start:])
+
+
+def _fill_digits(section: Sequence[_Token], digits: str, fraction: str) -> str:
+    """Return a section with digits in the place of its marks. Text between whole digits stays between them."""
+    point = next((number for number, token in enumerate(section) if token.text == "." and token.kind == "mark"), len(section))
+    slots = [number for number, token in enumerate(section[:point]) if token.kind == "digit"]
+    between = slots and any(token.kind == "literal" and token.text for token in section[slots[0] : slots[-1]])
+    parts: list[str] = []
+    for number, token in enumerate(section):
+        if number in slots:
+            left = len(slots) - 1 - slots.index(number)
+            end = len(digits) - left
+            if between:
+                parts.append(digits[: max(end, 0)] if number == slots[0] else digits[max(end - 1, 0) : max(end, 0)])
+            elif number == slots[0]:
+                parts.append(digits)
+        elif number == point and fraction:
+            parts.append(f".{fraction}")
+        elif token.kind == "literal" or (token.kind == "mark" and token.text == "%"):
+            parts.append(token.text)
+    return "".join(parts)
+
+
+def _describe_difference(value: Decimal, shown: Decimal) -> str:
+    """Return the value in parentheses if the shown number is another one."""
+    hidden = abs(value - shown)
+    if not hidden:
+        return ""
+    digits = len(value.normalize().as_tuple().digits)
+    if digits > _SIGNIFICANT_DIGITS and hidden <= _HIDDEN_SHARE * abs(value):
+        return ""
+    return f" ({format_value(float(value) if digits <= _SIGNIFICANT_DIGITS else float(f'{value:.6g}'))})"
+
+
+def _format_moment(section: Sequence[_Token], value: date | time | timedelta) -> str | None:
+    """Return a date, time or duration in a format; None if the format shows more than the value has."""
+    noon = any(token.kind == "noon" for token in section)
+    parts: list[str] = []
+    previous = ""
+    for number, token in enumerate(section):
+        letters = token.text.lower()
+        if token.kind == "elapsed":
+            parts.append(_format_elapsed(letters, value))
+        elif token.kind == "time":
+            following = next((later.text.lower() for later in section[number + 1 :] if later.kind == "time"), "")
+            minutes = letters[0] == "m" and (previous in {"h"} or following[:1] == "s") and len(letters) < 3
+            part = _format_time(letters, value, noon=noon) if letters[0] in "hs" or minutes else _format_date(letters, value)
+            if part is None:
+                return None
+            parts.append(part)
+        elif token.kind == "noon" and isinstance(value, (datetime, time)):
+            parts.append("AM" if value.hour < 12 else "PM")
+        elif token.kind in {"literal", "mark"} and token.text != "@":
+            parts.append(token.text)
+        if token.kind in {"time", "elapsed"}:
+            previous = letters[0]
+    return "".join(parts).strip()
+
+
+def _format_elapsed(letters: str, value: date | time | timedelta) -> str:
+    seconds = round(value.total_seconds()) if isinstance(value, timedelta) else _count_seconds(value)
+    count = seconds // {"h": 3600, "m": 60, "s": 1}[letters[0]]
+    return f"{count:0{len(letters)}}"
+
+
+def _count_seconds(value: date | time) -> int:
+    return value.hour * 3600 + value.minute * 60 + value.second if isinstance(value, (datetime, time)) else 0
+
+
+def _format_time(letters: str, value: date | time | timedelta, *, noon: bool) -> str | None:
+    seconds = round(value.total_seconds()) if isinstance(value, timedelta) else _count_seconds(value)
+    count = {"h": seconds // 3600, "m": seconds // 60 % 60, "s": seconds % 60}[letters[0]]
+    if letters[0] == "h":
+        count = (count % 12 or 12) if noon else count % 24
+    return f"{count:0{min(len(letters), 2)}}"
+
+
+def _format_date(letters: str, value: date | time | timedelta) -> str | None:
+    if not isinstance(value, date):
+        return None
+    if letters[0] == "y":
+        return f"{value.year % 100:02}" if len(letters) < 3 else f"{value.year:04}"
+    number, name = (value.month, _MONTHS[value.month - 1]) if letters[0] == "m" else (value.day, _DAYS[value.weekday()])
+    if len(letters) < 3:
+        return f"{number:0{len(letters)}}"
+    return name[:3] if len(letters) == 3 else name[:1] if len(letters) == 5 and letters[0] == "m" else name
