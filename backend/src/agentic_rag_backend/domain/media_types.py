@@ -26,6 +26,8 @@ CALENDAR = "text/calendar"
 CSV = "text/csv"
 JSON = "application/json"
 JSONL = "application/x-ndjson"
+NOTEBOOK = "application/x-ipynb+json"
+RST = "text/x-rst"
 PYTHON = "text/x-python"
 
 
@@ -74,6 +76,8 @@ FORMATS: Mapping[str, Format] = {
     CSV: Format((".csv", ".tsv"), ("text/tab-separated-values", "application/csv")),
     JSON: Format((".json",), ("text/json",)),
     JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),
+    NOTEBOOK: Format((".ipynb",)),
+    RST: Format((".rst", ".rest"), ("text/prs.fallenstein.rst",)),
     **SOURCE_CODE,
 }
 BY_SUFFIX: Mapping[str, str] = {suffix: name for name, file_format in FORMATS.items() for suffix in file_format.suffixes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
@@ -32,7 +32,6 @@ class _PlainLoader(yaml.SafeLoader):
     """
 
     nesting = 0
-    yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -45,6 +44,7 @@ class _PlainLoader(yaml.SafeLoader):
         return node
 
 
+_PlainLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _beginnings in (
     ("bool", r"(?:true|false)\Z", "tf"),
     ("null", r"(?:null|~|)\Z", ["n", "~", ""]),

@@ -39,11 +39,11 @@ class JsonParser:
 
     def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the beginning if it is the whole file."""
-        return Preview(title=_read_title(_load_json(head)) if is_whole else None, text=head)
+        return Preview(title=_read_title(load_json(head)) if is_whole else None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
-        value = _load_json(text)
+        value = load_json(text)
         return _build_document(value, text, title=_read_title(value))
 
     def restore(self, text: str) -> ParsedDocument:
@@ -84,7 +84,7 @@ def _load_lines(lines: Sequence[str]) -> tuple[list[Any], list[int]]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                values.append(_load_json(line, line=number))
+                values.append(load_json(line, line=number))
             except UnreadableDocument as problem:
                 problems[number] = problem
     if len(problems) > len(values):
@@ -92,7 +92,15 @@ def _load_lines(lines: Sequence[str]) -> tuple[list[Any], list[int]]:
     return values, list(problems)
 
 
-def _load_json(text: str, *, line: int | None = None) -> Any:
+def load_json(text: str, *, line: int | None = None) -> Any:
+    """Return the value of JSON, with numbers as strings that keep how they are written.
+
+    Args:
+        line: number of the line that the text is, for messages. None: it is a whole file.
+
+    Raises:
+        UnreadableDocument: it is not valid, or nested too deep.
+    """
     where = "" if line is None else f"line {line}: "
     try:
         value = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)

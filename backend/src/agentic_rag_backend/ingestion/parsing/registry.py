@@ -19,9 +19,11 @@ from agentic_rag_backend.domain.media_types import (
     JSON,
     JSONL,
     MARKDOWN,
+    NOTEBOOK,
     ODT,
     PDF,
     PPTX,
+    RST,
     RTF,
     SOURCE_CODE,
     TEXT,
@@ -53,6 +55,8 @@ PARSERS: Mapping[str, str] = {
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
     CALENDAR: "calendar_events:CalendarParser",
+    NOTEBOOK: "notebooks:NotebookParser",
+    RST: "restructured.rst_parser:RstParser",
     EML: "mail.mail_parser:MailParser",
     PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
@@ -64,7 +68,7 @@ PARSERS: Mapping[str, str] = {
     **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
-_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, *SOURCE_CODE})
+_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, NOTEBOOK, RST, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
 WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""

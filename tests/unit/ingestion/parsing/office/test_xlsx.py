@@ -137,7 +137,13 @@ def test_hidden_rows_and_columns_are_left_out_and_named() -> None:
     workbook = openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Pay"
-    for row in (["Name", "Team", "Salary", "Room"], ["Ada", "Deck", 3100, 1], ["Eve", "Board", 9, 2], ["Flo", "Board", 8, 3], ["Ben", "Deck", 7, 4]):
+    for row in (
+        ["Name", "Team", "Salary", "Room"],
+        ["Ada", "Deck", 3100, 1],
+        ["Eve", "Board", 9, 2],
+        ["Flo", "Board", 8, 3],
+        ["Ben", "Deck", 7, 4],
+    ):
         sheet.append(row)
     sheet.column_dimensions["C"].hidden = True
     for row in (3, 4, 9):

@@ -25,8 +25,21 @@ BUILT_IN_FORMATS: Mapping[int, str] = {
 _SIGNIFICANT_DIGITS = 8
 """A value with more digits was computed. It is written in full only if the format hides more than `_HIDDEN_SHARE` of it."""
 _HIDDEN_SHARE = Decimal("0.05")
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
     r"|(?P<exponent>E[+-])|(?P<time>y+|m+|d+|h+|s+)|(?P<digit>[0#?])|(?P<mark>[.,%/@])|(?P<plain>.)",

@@ -92,9 +92,7 @@ class SheetTables:
         for first, last in group_runs(self._hidden_rows):
             omissions.add("hidden rows", _name_range(self.name, str(first + 1), str(last + 1)), count=last - first + 1)
         for first, last in group_runs(columns):
-            omissions.add(
-                "hidden columns", _name_range(self.name, column_name(first), column_name(last)), count=last - first + 1
-            )
+            omissions.add("hidden columns", _name_range(self.name, column_name(first), column_name(last)), count=last - first + 1)
         for reference in self.properties.unsaved:
             omissions.add("formulas without a saved value", f"{self.name}!{reference}")
 
