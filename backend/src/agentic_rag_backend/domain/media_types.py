@@ -26,6 +26,7 @@ CALENDAR = "text/calendar"
 CSV = "text/csv"
 JSON = "application/json"
 JSONL = "application/x-ndjson"
+PNG, JPEG, TIFF, WEBP = "image/png", "image/jpeg", "image/tiff", "image/webp"
 NOTEBOOK = "application/x-ipynb+json"
 RST = "text/x-rst"
 PYTHON = "text/x-python"
@@ -78,22 +79,25 @@ FORMATS: Mapping[str, Format] = {
     JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),
     NOTEBOOK: Format((".ipynb",)),
     RST: Format((".rst", ".rest"), ("text/prs.fallenstein.rst",)),
+    PNG: Format((".png",)),
+    JPEG: Format((".jpg", ".jpeg"), ("image/jpg", "image/pjpeg")),
+    TIFF: Format((".tif", ".tiff")),
+    WEBP: Format((".webp",)),
     **SOURCE_CODE,
 }
+PICTURES = frozenset({PNG, JPEG, TIFF, WEBP})
 BY_SUFFIX: Mapping[str, str] = {suffix: name for name, file_format in FORMATS.items() for suffix in file_format.suffixes}
 _BY_ALIAS: Mapping[str, str] = {alias: name for name, file_format in FORMATS.items() for alias in file_format.aliases}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
 """Media types that clients send for unknown files. The suffix of the name decides."""
 
-_SIGNATURES: Mapping[bytes, str] = {b"%PDF-": PDF, b"{\\rtf": RTF}
+_SIGNATURES: Mapping[bytes, str] = {
+    b"%PDF-": PDF, b"{\\rtf": RTF, b"\x89PNG": PNG, b"\xff\xd8\xff": JPEG, b"II*\x00": TIFF, b"MM\x00*": TIFF,
+}  # fmt: skip
 _UNREADABLE: Mapping[bytes, str] = {
     b"\xd0\xcf\x11\xe0": "an old Office file, or an encrypted one",
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
-    b"II*\x00": "a TIFF image",
-    b"MM\x00*": "a TIFF image",
-    b"RIFF": "a RIFF file, such as a WebP image",
+    b"RIFF": "a RIFF file, such as a sound",
     b"\x1f\x8b": "a gzip archive",
     b"BZh": "a bzip2 archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
@@ -167,6 +171,10 @@ _BINARY: Mapping[str, str] = {
     ODT: "an OpenDocument text",
     EPUB: "an EPUB book",
     RTF: "an RTF file",
+    PNG: "a PNG image",
+    JPEG: "a JPEG image",
+    TIFF: "a TIFF image",
+    WEBP: "a WebP image",
 }
 
 
@@ -199,6 +207,8 @@ def _find_type(declared_type: str, suffix: str) -> str | None:
 
 def _by_content(head: bytes) -> str | None:
     """Return the media type that the content itself shows; None if it shows none."""
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
     for signature, kind in _UNREADABLE.items():
         if head.startswith(signature):
             raise UnsupportedMediaType(f"the file is {kind}, which cannot be read")

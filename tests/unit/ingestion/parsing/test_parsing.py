@@ -241,7 +241,7 @@ def test_content_decides_before_the_name(name: str | None, head: bytes, expected
 @pytest.mark.parametrize(
     ("name", "head", "message"),
     [
-        ("a.pdf", b"\x89PNG\r\n", "a PNG image"),
+        ("a.pdf", b"GIF89a", "a GIF image"),
         ("a.txt", _zip("notes.txt"), "ZIP archive without a document"),
         (
             "a.odg",

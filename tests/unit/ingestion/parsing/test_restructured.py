@@ -104,7 +104,10 @@ def cell(kind: str, source: object, outputs: object = ()) -> dict[str, object]:
 def test_a_notebook_is_its_cells_and_the_text_of_outputs() -> None:
     outputs = (
         {"output_type": "stream", "text": ["one\n", "two"]},
-        {"output_type": "execute_result", "data": {"text/html": "<table><tr><th>a<th>b<tr><td>1<td>2</table>", "text/plain": "a 1"}},
+        {
+            "output_type": "execute_result",
+            "data": {"text/html": "<table><tr><th>a<th>b<tr><td>1<td>2</table>", "text/plain": "a 1"},
+        },
         {"output_type": "display_data", "data": {"image/png": "iVBOR"}},
         {"output_type": "error", "ename": "KeyError", "evalue": "'x'"},
     )
@@ -119,6 +122,7 @@ def test_a_notebook_is_its_cells_and_the_text_of_outputs() -> None:
         "worksheets": [{"cells": [{"cell_type": "heading", "level": 2, "source": "Old"}, {"cell_type": "code", "input": "1"}]}]
     }
     assert parser_of(NOTEBOOK).parse(json.dumps(old).encode()).text == "## Old\n\n```\n1\n```"
+    damaged: object
     for damaged in (
         [],
         {"cells": 1},

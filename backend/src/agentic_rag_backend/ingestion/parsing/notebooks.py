@@ -85,8 +85,8 @@ def _add_cell(builder: TextBuilder, cell: Mapping[str, Any], language: str) -> N
     source = _read_text(cell.get("source", cell.get("input"))).strip("\n")
     kind = cell.get("cell_type")
     if kind == "heading":
-        level = cell.get("level")
-        builder.add_paragraph(f"{'#' * min(int(level) if str(level).isdecimal() else 1, 6)} {source}")
+        level = str(cell.get("level"))
+        builder.add_paragraph(f"{'#' * (int(level) if level in list('123456') else 1)} {source}")
     elif kind == "code":
         if source.strip():
             builder.add_paragraph(f"{_make_fence(source)}{language}\n{source}\n{_make_fence(source)}")
@@ -103,7 +103,8 @@ def _make_fence(source: str) -> str:
 
 def _add_output(builder: TextBuilder, output: Mapping[str, Any]) -> None:
     """Add the form of an output that says most: Markdown, HTML, or plain text. An error is its name and message."""
-    data = output.get("data") if isinstance(output.get("data"), dict) else output
+    forms = output.get("data")
+    data = forms if isinstance(forms, dict) else output
     html = _read_text(data.get("text/html", data.get("html")))
     text = _read_text(data.get("text/markdown")) or _read_html(html) or _read_text(data.get("text/plain", data.get("text")))
     if output.get("ename"):

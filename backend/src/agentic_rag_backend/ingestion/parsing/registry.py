@@ -16,17 +16,22 @@ from agentic_rag_backend.domain.media_types import (
     EML,
     EPUB,
     HTML,
+    JPEG,
     JSON,
     JSONL,
     MARKDOWN,
     NOTEBOOK,
     ODT,
     PDF,
+    PICTURES,
+    PNG,
     PPTX,
     RST,
     RTF,
     SOURCE_CODE,
     TEXT,
+    TIFF,
+    WEBP,
     XLSX,
     unsupported_type,
 )
@@ -65,12 +70,13 @@ PARSERS: Mapping[str, str] = {
     PPTX: "office.pptx:PptxParser",
     RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
+    **dict.fromkeys((PNG, JPEG, TIFF, WEBP), "pictures:ImageParser"),
     **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, NOTEBOOK, RST, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
-WITH_PICTURES = frozenset({EML, PDF})
+WITH_PICTURES = frozenset({EML, PDF, *PICTURES})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
