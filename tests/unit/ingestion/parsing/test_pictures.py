@@ -31,7 +31,8 @@ class Recogniser:
             raise NotRecognised(self.problem)
         number = len(self.sizes)
         return [
-            RecognisedWord("Moorings", (40, 40, 140, 80), 0.9), RecognisedWord(f"N{number}", (150, 40, 220, 80), 0.9, ends_line=True)
+            RecognisedWord("Moorings", (40, 40, 140, 80), 0.9),
+            RecognisedWord(f"N{number}", (150, 40, 220, 80), 0.9, ends_line=True)
         ]  # fmt: skip
 
 
