@@ -22,8 +22,7 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT, Calibrator
 from agentic_rag_backend.plugins.graphiti import episodes, sdk
 from agentic_rag_backend.plugins.graphiti.clients import EpisodeLanguageModel
 from agentic_rag_backend.plugins.graphiti.driver import TenantDriver, TenantReads

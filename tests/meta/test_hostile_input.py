@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.requests.json_body import load_json
+from agentic_rag_backend.api.requests.bodies import load_json
 from agentic_rag_backend.api.schemas.documents.documents import NewDocument
 from agentic_rag_backend.api.schemas.questions.questions import AnswerBody, DualLevelBody, SearchBody
 from agentic_rag_backend.domain.document import ChunkingOptions

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from starlette.types import Message, Receive
 
-from agentic_rag_backend.api.requests.guard import LargeBodies
+from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 if TYPE_CHECKING:

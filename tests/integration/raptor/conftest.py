@@ -13,8 +13,7 @@ from theme_doubles import HashedWords, HeldQueue
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.models.llm.base import LanguageModel
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
 from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber

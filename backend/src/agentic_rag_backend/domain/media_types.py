@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from agentic_rag_backend.domain.ole_directory import SIGNATURE, list_top_entries
 from agentic_rag_backend.errors import UnreadableDocument, UnsupportedMediaType
 
 TEXT = "text/plain"
@@ -18,7 +19,10 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+XLS = "application/vnd.ms-excel"
 ODT = "application/vnd.oasis.opendocument.text"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODP = "application/vnd.oasis.opendocument.presentation"
 RTF = "application/rtf"
 EPUB = "application/epub+zip"
 EML = "message/rfc822"
@@ -69,7 +73,10 @@ FORMATS: Mapping[str, Format] = {
     DOCX: Format((".docx", ".docm"), ("application/vnd.ms-word.document.macroenabled.12",)),
     PPTX: Format((".pptx", ".pptm"), ("application/vnd.ms-powerpoint.presentation.macroenabled.12",)),
     XLSX: Format((".xlsx", ".xlsm"), ("application/vnd.ms-excel.sheet.macroenabled.12",)),
+    XLS: Format((".xls",), ("application/msexcel", "application/x-msexcel")),
     ODT: Format((".odt",)),
+    ODS: Format((".ods",)),
+    ODP: Format((".odp",)),
     RTF: Format((".rtf",), ("text/rtf",)),
     EPUB: Format((".epub",)),
     EML: Format((".eml",)),
@@ -95,7 +102,6 @@ _SIGNATURES: Mapping[bytes, str] = {
     b"%PDF-": PDF, b"{\\rtf": RTF, b"\x89PNG": PNG, b"\xff\xd8\xff": JPEG, b"II*\x00": TIFF, b"MM\x00*": TIFF,
 }  # fmt: skip
 _UNREADABLE: Mapping[bytes, str] = {
-    b"\xd0\xcf\x11\xe0": "an old Office file, or an encrypted one",
     b"GIF8": "a GIF image",
     b"RIFF": "a RIFF file, such as a sound",
     b"\x1f\x8b": "a gzip archive",
@@ -108,6 +114,17 @@ _UNREADABLE: Mapping[bytes, str] = {
     b"MZ\x90\x00": "a program",
     b"SQLite format 3": "an SQLite database",
 }
+_OLE_TYPES: Mapping[str, str] = {"Workbook": XLS, "Book": XLS}
+"""Formats in OLE2 containers, by an entry at the top of the directory."""
+_OLE_UNREADABLE: Mapping[str, str] = {
+    "EncryptedPackage": "an encrypted Office file; remove its password",
+    "WordDocument": "an old Word document (.doc); save it as .docx",
+    "PowerPoint Document": "an old presentation (.ppt); save it as .pptx",
+    "__properties_version1.0": "an Outlook message (.msg); save it as .eml",
+}
+_BIFF = re.compile(rb"\x09\x08[\x08\x10]\x00\x00[\x05\x06]")
+"""The first record of a workbook, which often begins its container."""
+_OLE_SECTOR_BYTES = 512
 _ZIP = b"PK\x03\x04"
 _MEMBER = re.compile(rb"PK(?:\x03\x04|\x01\x02)")
 """Beginning of a member of a ZIP file, or of its entry in the directory at the end."""
@@ -168,7 +185,10 @@ _BINARY: Mapping[str, str] = {
     DOCX: "a Word document (.docx)",
     PPTX: "a presentation (.pptx)",
     XLSX: "a workbook (.xlsx)",
+    XLS: "a workbook (.xls)",
     ODT: "an OpenDocument text",
+    ODS: "an OpenDocument spreadsheet",
+    ODP: "an OpenDocument presentation",
     EPUB: "an EPUB book",
     RTF: "an RTF file",
     PNG: "a PNG image",
@@ -212,6 +232,8 @@ def _by_content(head: bytes) -> str | None:
     for signature, kind in _UNREADABLE.items():
         if head.startswith(signature):
             raise UnsupportedMediaType(f"the file is {kind}, which cannot be read")
+    if head.startswith(SIGNATURE):
+        return _find_ole_type(head)
     for signature, media_type in _SIGNATURES.items():
         if head.startswith(signature):
             return media_type
@@ -223,6 +245,22 @@ def _by_content(head: bytes) -> str | None:
             )
         return zip_type
     return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
+
+
+def _find_ole_type(head: bytes) -> str:
+    """Return the media type of an OLE2 container by its directory, or by its first stream if the directory is not in ``head``."""
+    entries = list_top_entries(head)
+    for entry, kind in _OLE_UNREADABLE.items():
+        if entries is not None and entry in entries:
+            raise UnsupportedMediaType(f"the file is {kind}; it cannot be read as it is")
+    for entry, media_type in _OLE_TYPES.items():
+        if entry in (entries or ()):
+            return media_type
+    if entries is None and any(
+        _BIFF.match(head, start) for start in range(_OLE_SECTOR_BYTES, 9 * _OLE_SECTOR_BYTES, _OLE_SECTOR_BYTES)
+    ):
+        return XLS
+    raise UnsupportedMediaType("the file is an old Office file, or an encrypted one, which cannot be read")
 
 
 def _find_zip_type(head: bytes) -> str | None:

@@ -40,7 +40,7 @@ from agentic_rag_backend.generation.rendering import render_messages
 from agentic_rag_backend.generation.shared_names import introduce_bearers
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
-from agentic_rag_backend.models.llm.windows import window_of
+from agentic_rag_backend.models.llm.model_traits import window_of
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

@@ -53,8 +53,8 @@ from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
 from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
-from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import VectorStore
 
 INGEST = "ingest_v1"

@@ -24,7 +24,7 @@ from agentic_rag_backend.generation.evidence.token_budget import LEAST_EVIDENCE,
 from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW, context_window
+from agentic_rag_backend.models.llm.model_traits import UNKNOWN_WINDOW, context_window
 from agentic_rag_backend.prompts import built_in
 
 TENANT = Tenant(TenantId.new(), "t", TenantState.ACTIVE, 1, datetime(2030, 1, 1, tzinfo=UTC))

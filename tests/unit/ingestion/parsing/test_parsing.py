@@ -250,7 +250,7 @@ def test_content_decides_before_the_name(name: str | None, head: bytes, expected
         ),
         ("a.docx", b"plain words", "not a Word document"),
         ("a.pdf", b"plain words", "not a PDF file"),
-        ("a.doc", b"\xd0\xcf\x11\xe0\xa1", "old Office file"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office file"),
         ("a.txt", b"\x1f\x8b\x08", "gzip"),
     ],
 )

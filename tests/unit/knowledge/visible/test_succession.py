@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.graph import StatedFact, Support
 from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.knowledge.relation_types import ExclusiveRelations
+from agentic_rag_backend.knowledge.ontologies import ExclusiveRelations
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact

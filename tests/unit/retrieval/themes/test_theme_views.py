@@ -18,8 +18,8 @@ from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, SeenVersions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.language.tokens import text_tokens
-from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
-from agentic_rag_backend.retrieval.themes.theme_views import ThemeViews
+from agentic_rag_backend.retrieval.caching import TenantCache
+from agentic_rag_backend.retrieval.themes.finder import ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 

@@ -94,7 +94,7 @@ class HealthReport:
     async def check_stores(self, settings: Settings) -> None:
         """Open the stores and check them."""
         from agentic_rag_backend.cli.session.local import open_stores
-        from agentic_rag_backend.container.shared_stores import of_one_process
+        from agentic_rag_backend.container.deployment import of_one_process
 
         try:
             # Only a repair needs workers: its jobs finish before the command ends.

@@ -13,22 +13,12 @@ from agentic_rag_backend.generation.answerability.accounts import choose_passage
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, load_coefficients
-from agentic_rag_backend.generation.answerability.estimate import (
-    NEAREST,
-    SPECIFIC,
-    account_confidence,
-    estimate_confidence,
-)
+from agentic_rag_backend.generation.answerability.estimate import NEAREST, SPECIFIC, account_confidence, estimate_confidence
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge, Languages, languages_of
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
-from agentic_rag_backend.generation.answerability.sentence_features import (
-    Features,
-    Interaction,
-    chosen_rows,
-    lexical_features,
-)
+from agentic_rag_backend.generation.answerability.sentence_features import Features, Interaction, chosen_rows, lexical_features
 from agentic_rag_backend.generation.answerability.units import Unit, units_of, window_of
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder

@@ -10,8 +10,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, complete_question
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.language.words import all_forms, content_forms, names_and_numbers
-from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.schemas import TEXT, object_of
+from agentic_rag_backend.models.llm.base import TEXT, Message, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, line_in
 from agentic_rag_backend.telemetry.logs import get_logger

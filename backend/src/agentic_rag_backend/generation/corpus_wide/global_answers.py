@@ -35,9 +35,9 @@ from agentic_rag_backend.language.questions import asked_for
 from agentic_rag_backend.language.sentences import with_full_stop
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.base import TextEncoder
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
-from agentic_rag_backend.models.llm.windows import window_of
+from agentic_rag_backend.models.llm.model_traits import window_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.global_search import about_everything

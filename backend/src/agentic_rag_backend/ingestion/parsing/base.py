@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentic_rag_backend.domain.document import AttachmentOptions, Failure
+from agentic_rag_backend.domain.document import AttachmentOptions, CodeRelation, Failure
 from agentic_rag_backend.domain.location import Box, Region
-from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 SNIFFED_BYTES = 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES
+from agentic_rag_backend.domain.size_limits import MAX_KEYS, MAX_METADATA_BYTES
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 

@@ -10,9 +10,8 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.metadata import merge_file_fields
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.size_limits import make_storable
+from agentic_rag_backend.domain.size_limits import make_storable, merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields

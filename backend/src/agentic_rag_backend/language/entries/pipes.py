@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 
-from agentic_rag_backend.language.entries.base import (
-    MAX_COLUMNS,
-    MAX_HEADER_CHARACTERS,
-    Block,
-    Entry,
-    plain_cell,
-    row_of,
-)
+from agentic_rag_backend.language.entries.base import MAX_COLUMNS, MAX_HEADER_CHARACTERS, Block, Entry, plain_cell, row_of
 from agentic_rag_backend.language.entries.lines import Line, line_above
 
 _PIPE = re.compile(r"(?<!\\)\|")

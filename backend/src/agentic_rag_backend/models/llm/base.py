@@ -1,12 +1,17 @@
-"""The language model port."""
+"""The language model port, schemas of structured replies, and the choice of no language model.
+
+Every property of an object is required, and no other is allowed. Bounds keep a model from writing without an end, and are only
+where the reader of a reply cuts it anyway. Servers that refuse bounds get the schema without them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
+from agentic_rag_backend.errors import ModelReplyInvalid
 
 NOT_ANSWERED = "The documents do not answer this question."
 """The text that a model writes if the evidence does not answer the question. Users see it. Prompts ask for exactly this sentence.
@@ -118,3 +123,52 @@ class LanguageModel(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+
+
+_REFUSAL = "LLM=extractive writes no replies; set LLM=openai and a model"
+
+
+class ExtractiveModel:
+    """A `LanguageModel` that refuses every request. Callers look at ``generative`` first."""
+
+    generative = False
+    name = "extractive"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Raise ModelReplyInvalid."""
+        raise ModelReplyInvalid(_REFUSAL)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        """Raise ModelReplyInvalid at the first piece."""
+        yield ModelDelta((await self.complete(request)).text)
+
+    async def close(self) -> None:
+        """Do nothing: it holds no resources."""
+
+
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+BOOLEAN: Schema = {"type": "boolean"}
+
+
+def object_of(properties: Mapping[str, Schema]) -> Schema:
+    """Return the schema of an object with these properties."""
+    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
+
+
+def list_of(items: Schema, max_items: int | None = None) -> Schema:
+    """Return the schema of a list of at most ``max_items`` items."""
+    return {"type": "array", "items": items} | ({} if max_items is None else {"maxItems": max_items})
+
+
+def text_of(max_length: int) -> Schema:
+    """Return the schema of a text of at most ``max_length`` characters. Servers' grammars are slow for more than some hundred."""
+    return {**TEXT, "maxLength": max_length}
+
+
+def one_of(words: Sequence[str]) -> Schema:
+    """Return the schema of one of several words. Another word is read as ``other`` if that is one of them."""
+    return {**TEXT, "enum": list(words)}

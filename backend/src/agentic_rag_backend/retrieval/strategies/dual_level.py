@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
+from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption, ThemesOptions
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
-from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.community import PassagesBehind
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.deployment import new_deployment_id
+from agentic_rag_backend.domain.tenant import new_deployment_id
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import deployments
 
 _SLOT = 1

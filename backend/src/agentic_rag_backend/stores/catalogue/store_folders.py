@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, write
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import store_folders
 
 _FIND = select(store_folders.c.place_id, store_folders.c.described).where(store_folders.c.name == bindparam("of"))

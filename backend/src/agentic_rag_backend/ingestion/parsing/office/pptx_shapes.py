@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -134,15 +134,18 @@ def shapes_of(slide: Any, slide_height: float) -> list[PlacedShape]:
     """Return the shapes of a slide: its title, then from top to bottom, side by side from left to right."""
     content_shapes = [shape for shape in _walk_shapes(slide.shapes, Scale()) if shape.kind not in _RUNNING]
     titles = [shape for shape in content_shapes if shape.is_title]
+    return titles + arrange_shapes([shape for shape in content_shapes if not shape.is_title], slide_height)
+
+
+def arrange_shapes(shapes: Iterable[PlacedShape], slide_height: float) -> list[PlacedShape]:
+    """Return shapes from top to bottom, side by side from left to right. Heights are in EMU."""
     bands: list[list[PlacedShape]] = []
-    for shape in sorted(
-        (shape for shape in content_shapes if not shape.is_title), key=lambda shape: (shape.top, shape.left, shape.number)
-    ):
+    for shape in sorted(shapes, key=lambda shape: (shape.top, shape.left, shape.number)):
         if bands and shape.top - bands[-1][0].top < BAND_SHARE * slide_height:
             bands[-1].append(shape)
         else:
             bands.append([shape])
-    return titles + [shape for band in bands for shape in sorted(band, key=lambda shape: (shape.left, shape.top, shape.number))]
+    return [shape for band in bands for shape in sorted(band, key=lambda shape: (shape.left, shape.top, shape.number))]
 
 
 def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[PlacedShape]:

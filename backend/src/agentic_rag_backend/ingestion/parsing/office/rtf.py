@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.office.rtf_tables import CELL_PROPERTIES, RtfTable
 from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT, join_scripts
 
 MAX_DEPTH = 10_000
@@ -156,7 +157,10 @@ class _Reader:
     note_texts: list[str] = field(default_factory=list)
     note_count: int = 0
     cells: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
+    table: RtfTable = field(default_factory=RtfTable)
+    nested_table: RtfTable = field(default_factory=RtfTable)
+    nested_cells: list[str] = field(default_factory=list)
+    outer_parts: list[tuple[str, str]] | None = None
     in_row: bool = False
 
     def take_token(self, token: re.Match[bytes]) -> None:
@@ -247,6 +251,8 @@ class _Reader:
             self.ignored = self.group.fallback
         elif word in _CHARACTERS:
             self._show_text(_CHARACTERS[word])
+        elif word in CELL_PROPERTIES and not self.group.skipped:
+            self.table.read_property(word, number)
         elif word in _ACTIONS and not self.group.skipped:
             _ACTIONS[word](self)
         else:
@@ -268,6 +274,8 @@ class _Reader:
             self.fonts[self.group.font] = _CHARSETS.get(number, self.encoding)
         elif word == "ansicpg" and _is_encoding(f"cp{number}"):
             self.encoding = f"cp{number}"
+        elif word == "itap" and number is not None and number > 1 and self.outer_parts is None and not self.group.skipped:
+            self.outer_parts, self.parts = self.parts, []
         elif word == "outlinelevel" and not self.group.skipped and number is not None and 0 <= number < 9:
             self.level = number + 1
 
@@ -296,14 +304,32 @@ class _Reader:
         self.in_row = True
 
     def end_cell(self) -> None:
-        """End a cell."""
-        self.cells.append(self._take_text())
+        """End a cell. Its text stands around the tables within it."""
+        text = self._take_text()
+        if self.outer_parts is not None:
+            self.parts, self.outer_parts = self.outer_parts, None
+            text = "\n".join(filter(None, (self._take_text(), text)))
+        self.cells.append(text)
 
     def end_row(self) -> None:
         """End a row."""
         if self.cells:
-            self.rows.append(self.cells)
+            self.table.end_row(self.cells)
         self.cells, self.in_row = [], False
+
+    def end_nested_cell(self) -> None:
+        """End a cell of a table within a cell."""
+        self.nested_cells.append(self._take_text())
+
+    def end_nested_row(self) -> None:
+        """End a row of a table within a cell."""
+        if self.nested_cells:
+            self.nested_table.end_row(self.nested_cells)
+        self.nested_cells = []
+
+    def define_row(self) -> None:
+        """Begin the definition of a row."""
+        self.table.begin_definitions()
 
     def reset_paragraph(self) -> None:
         """Forget the properties of the last paragraph."""
@@ -311,15 +337,15 @@ class _Reader:
         self.in_row = bool(self.cells)
 
     def _end_table(self) -> None:
-        if self.rows:
-            self.builder.add_table(self.rows)
-            self.rows = []
-            self._add_notes()
+        self.table.write_table(self.builder)
+        self.nested_table.write_table(self.builder)
+        self._add_notes()
 
 
 _ACTIONS = {
     "par": _Reader._end_paragraph, "sect": _Reader._end_paragraph, "page": _Reader._end_paragraph, "intbl": _Reader.begin_row,
-    "cell": _Reader.end_cell, "nestcell": _Reader.end_cell, "row": _Reader.end_row, "pard": _Reader.reset_paragraph,
+    "cell": _Reader.end_cell, "nestcell": _Reader.end_nested_cell, "row": _Reader.end_row, "nestrow": _Reader.end_nested_row,
+    "pard": _Reader.reset_paragraph, "trowd": _Reader.define_row,
 }  # fmt: skip
 
 

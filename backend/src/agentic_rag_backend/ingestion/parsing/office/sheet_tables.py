@@ -45,8 +45,8 @@ class SheetTables:
         """
         hidden_indexes = [index for index, column in enumerate(self.columns) if column in self.properties.hidden_columns]
         hidden_with_values: set[int] = set()
-        for first_row, first_column, end_row, end_column in self.properties.merged:
-            self._merged.setdefault(first_row, []).append((first_column, end_row, end_column))
+        for merged in self.properties.merged:
+            self.add_merged(*merged)
         for number, cells in rows:
             if number in self.properties.hidden_rows:
                 self._hidden_rows.append(number)
@@ -59,6 +59,10 @@ class SheetTables:
                 self._add_row(number, cells)
         self._end_rows()
         self._name_hidden(hidden_with_values)
+
+    def add_merged(self, first_row: int, first_column: int, end_row: int, end_column: int) -> None:
+        """Add a merged cell. The ends are not part of it. Its first row was not yet written."""
+        self._merged.setdefault(first_row, []).append((first_column, end_row, end_column))
 
     def _add_row(self, number: int, cells: list[str]) -> None:
         while self._rows and self._end < number and self._end in self.properties.hidden_rows:
@@ -97,7 +101,7 @@ class SheetTables:
             omissions.add("formulas without a saved value", f"{self.name}!{reference}")
 
     def _divide_columns(self, rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-        """Yield the first column and the end of each table of the rows. Empty columns divide only what are tables by themselves."""
+        """Yield the first column and the end of each table. Empty columns divide only what are tables by themselves."""
         runs = list(group_runs(list_used_columns(cells for _, cells in rows)))
         if len(runs) < 2:
             yield from [(0, len(self.columns))] if rows else []

@@ -59,7 +59,7 @@ class _SheetReader:
         self._sheet, self._source, self._limit, self._builder = sheet, source, limit, builder
         start = sheet.start[1] if sheet.start is not None else 0
         self._columns = [source.positions.column_number(start + index) for index in range(sheet.width)]
-        self._formats = source.properties.iterate_formats()
+        self._formats = iter(source.properties.styled)
         self._next_format = next(self._formats, None)
         self.filled = 0
 

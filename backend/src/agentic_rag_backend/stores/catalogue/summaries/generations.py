@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
+from agentic_rag_backend.stores.catalogue.operations import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -68,9 +68,7 @@ def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
 
 def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     """Yield the straight lines of the page's paths; thin rectangles as one line."""
-    for count, drawn in enumerate(page.get_objects([pdfium.FPDF_PAGEOBJ_PATH], max_depth=1)):
-        if count == MAX_PATHS:
-            return
+    for drawn in islice(_list_paths(page), MAX_PATHS):
         x_min, bottom, right, top = drawn.get_bounds()
         if right - x_min <= TOLERANCE or top - bottom <= TOLERANCE:
             middle = (x_min + right) / 2, (bottom + top) / 2
@@ -78,6 +76,13 @@ def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float]
             yield ((x_min, middle[1]), (right, middle[1])) if wide else ((middle[0], bottom), (middle[0], top))
         elif 0 < pdfium.FPDFPath_CountSegments(drawn) <= MAX_SEGMENTS:
             yield from _list_segments(drawn)
+
+
+def _list_paths(page: pypdfium2.PdfPage) -> Iterator[pypdfium2.PdfObject]:
+    for index in range(max(pdfium.FPDFPage_CountObjects(page), 0)):
+        drawn = pdfium.FPDFPage_GetObject(page, index)
+        if pdfium.FPDFPageObj_GetType(drawn) == pdfium.FPDF_PAGEOBJ_PATH:  # a page has many more texts
+            yield pypdfium2.PdfObject(drawn, page=page, pdf=page.pdf)
 
 
 def _list_segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
