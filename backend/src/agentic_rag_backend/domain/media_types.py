@@ -26,6 +26,7 @@ ODP = "application/vnd.oasis.opendocument.presentation"
 RTF = "application/rtf"
 EPUB = "application/epub+zip"
 EML = "message/rfc822"
+MSG = "application/vnd.ms-outlook"
 CALENDAR = "text/calendar"
 CSV = "text/csv"
 JSON = "application/json"
@@ -80,6 +81,7 @@ FORMATS: Mapping[str, Format] = {
     RTF: Format((".rtf",), ("text/rtf",)),
     EPUB: Format((".epub",)),
     EML: Format((".eml",)),
+    MSG: Format((".msg",)),
     CALENDAR: Format((".ics",), ("application/ics",)),
     CSV: Format((".csv", ".tsv"), ("text/tab-separated-values", "application/csv")),
     JSON: Format((".json",), ("text/json",)),
@@ -114,13 +116,12 @@ _UNREADABLE: Mapping[bytes, str] = {
     b"MZ\x90\x00": "a program",
     b"SQLite format 3": "an SQLite database",
 }
-_OLE_TYPES: Mapping[str, str] = {"Workbook": XLS, "Book": XLS}
+_OLE_TYPES: Mapping[str, str] = {"Workbook": XLS, "Book": XLS, "__properties_version1.0": MSG}
 """Formats in OLE2 containers, by an entry at the top of the directory."""
 _OLE_UNREADABLE: Mapping[str, str] = {
     "EncryptedPackage": "an encrypted Office file; remove its password",
     "WordDocument": "an old Word document (.doc); save it as .docx",
     "PowerPoint Document": "an old presentation (.ppt); save it as .pptx",
-    "__properties_version1.0": "an Outlook message (.msg); save it as .eml",
 }
 _BIFF = re.compile(rb"\x09\x08[\x08\x10]\x00\x00[\x05\x06]")
 """The first record of a workbook, which often begins its container."""
@@ -190,6 +191,7 @@ _BINARY: Mapping[str, str] = {
     ODS: "an OpenDocument spreadsheet",
     ODP: "an OpenDocument presentation",
     EPUB: "an EPUB book",
+    MSG: "a message of Outlook",
     RTF: "an RTF file",
     PNG: "a PNG image",
     JPEG: "a JPEG image",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from agentic_rag_backend.domain.document import AttachmentOptions, CodeRelation, Failure
 from agentic_rag_backend.domain.location import Box, Region
+from agentic_rag_backend.domain.ole_directory import SIGNATURE
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 SNIFFED_BYTES = 1024 * 1024
@@ -24,6 +25,8 @@ MAX_HEADING_CHARACTERS = 200
 
 def sniff_content(content: bytes) -> bytes:
     """Return the bytes of a file that decide its type."""
+    if content.startswith(SIGNATURE):  # its directory may be anywhere
+        return content
     head = content[:SNIFFED_BYTES]
     return head + content[SNIFFED_BYTES:][-SNIFFED_BYTES:] if head.startswith(b"PK") else head
 

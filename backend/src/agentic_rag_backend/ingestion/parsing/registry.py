@@ -20,6 +20,7 @@ from agentic_rag_backend.domain.media_types import (
     JSON,
     JSONL,
     MARKDOWN,
+    MSG,
     NOTEBOOK,
     ODP,
     ODS,
@@ -66,6 +67,7 @@ PARSERS: Mapping[str, str] = {
     NOTEBOOK: "notebooks:NotebookParser",
     RST: "restructured.rst_parser:RstParser",
     EML: "mail.mail_parser:MailParser",
+    MSG: "mail.outlook:OutlookParser",
     PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     EPUB: "books.epub:EpubParser",
@@ -82,11 +84,14 @@ PARSERS: Mapping[str, str] = {
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, NOTEBOOK, RST, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
-WITH_PICTURES = frozenset({EML, PDF, *PICTURES})
+WITH_PICTURES = frozenset({EML, MSG, PDF, *PICTURES})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
-ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.mail_attachments:MailAttachments"}
+ATTACHMENT_READERS: Mapping[str, str] = {
+    EML: "mail.mail_attachments:MailAttachments",
+    MSG: "mail.outlook:OutlookAttachments",
+}
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
