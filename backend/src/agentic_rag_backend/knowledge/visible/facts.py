@@ -19,7 +19,7 @@ from datetime import datetime
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef, GraphEdge, Relationship, StatedFact, Support
-from agentic_rag_backend.language.times.periods import end_of
+from agentic_rag_backend.language.times import end_of
 
 
 def is_visible(versions: Mapping[str, int], document_id: str, version: int) -> bool:

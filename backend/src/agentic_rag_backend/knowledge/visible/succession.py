@@ -14,7 +14,7 @@ from itertools import combinations
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
-from agentic_rag_backend.knowledge.ontologies import End, ExclusiveRelations
+from agentic_rag_backend.knowledge.relation_types import End, ExclusiveRelations
 from agentic_rag_backend.knowledge.visible.facts import Retirement, VisibleFact
 from agentic_rag_backend.language.values import find_moments
 

@@ -15,7 +15,7 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.times.time_phrases import Period, moment_period
+from agentic_rag_backend.language.times import Period, moment_period
 from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Stores
