@@ -25,12 +25,11 @@ from agentic_rag_backend.models.embedding.calibration import (
     Calibration,
     fit_scale,
     make_calibration,
+    measure_calibration,
     shares_below,
 )
-from agentic_rag_backend.models.embedding.calibrator import measure_calibration
 from agentic_rag_backend.models.registry import known_model
-from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
+from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, relevance
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from fitting import auroc
 from report import data, finish, quiet

@@ -1,6 +1,6 @@
 """Fits the types of names: a linear function of the rules' votes and of the word vectors in and around a name.
 
-Run ``python benchmarks/entity_typing.py --fit word_scores.npz`` to write the file of ``knowledge/extraction/types``. It fits to
+Run ``python benchmarks/entity_typing.py --fit ballots.npz`` to write the file of ``knowledge/extraction/types``. It fits to
 the even documents of Re-DocRED and to the well-known names of ``seed_names.py``; ``extraction.py`` measures on the odd documents
 and on ``typed_documents.py``. The word vectors are the rows of the bundled encoder's table, centred, at length 1. No pass of the
 encoder is needed.
@@ -25,9 +25,18 @@ from scipy.optimize import minimize
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.knowledge.extraction.rules import RuledDocument
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
-from agentic_rag_backend.knowledge.extraction.types import word_scores
-from agentic_rag_backend.knowledge.extraction.types.ballots import RELATIONS, Ballot, chances, relate_names
-from agentic_rag_backend.knowledge.extraction.types.word_scores import CLASSES, DECIDED, SLOTS, WordScores, word_pieces
+from agentic_rag_backend.knowledge.extraction.types import ballots
+from agentic_rag_backend.knowledge.extraction.types.ballots import (
+    CLASSES,
+    DECIDED,
+    RELATIONS,
+    SLOTS,
+    Ballot,
+    WordScores,
+    chances,
+    relate_names,
+    word_pieces,
+)
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.models.embedding.onnx import onnx_graph
 from extraction import chunk, gold_types, read
@@ -226,7 +235,7 @@ class Fit:
 def main() -> int:
     """Fit and write the scores."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fit", type=Path, required=True, metavar="FILE", help=f"file to write, {word_scores.FILE}")
+    parser.add_argument("--fit", type=Path, required=True, metavar="FILE", help=f"file to write, {ballots.FILE}")
     chosen = parser.parse_args()
     folder = data()
     if folder is None:

@@ -40,16 +40,13 @@ from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONT
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT, Calibrator
+from agentic_rag_backend.models.llm.base import ExtractiveModel
 from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
 from agentic_rag_backend.plugins.graphiti.filters import valid_at
 from agentic_rag_backend.plugins.graphiti.search import GraphitiSearch, recipe
-from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.base import GraphLeg, QueryEncoder, Retriever, Stores
+from agentic_rag_backend.retrieval.stages.pipeline import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.catalogue.base import Catalogue

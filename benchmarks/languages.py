@@ -34,7 +34,7 @@ from agentic_rag_backend.domain.query import Query, Rerank
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
+from agentic_rag_backend.retrieval.requests.builder import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from corpora import ingest_uploads
 from report import RESULTS, ROOT, finish, make_settings, quiet

@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import LabelledQuestion, QuestionSet, load_passages, load_question_set
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile, ndcg_at, recall_at
 from agentic_rag_backend.evaluation.result_diversity import Listing, measure_diversity
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
+from agentic_rag_backend.retrieval.requests.builder import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from corpora import ingest
 from report import data, finish, make_settings, quiet

@@ -20,11 +20,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue import operations, rows
+from agentic_rag_backend.stores.catalogue import operations
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import document_catalogue as documents
-from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions, visibility
+from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions
 from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
 from agentic_rag_backend.stores.catalogue.jobs import outbox
@@ -209,7 +209,7 @@ def _uncounted(module: ModuleType) -> Fault:
 
 def _content(patch: pytest.MonkeyPatch) -> None:
     """Mark communities as stale on every change."""
-    patch.setattr(tenants, "raise_state_version", lambda c, t: rows.raise_state_version(c, t, content=True))
+    patch.setattr(tenants, "raise_state_version", lambda c, t: operations.raise_state_version(c, t, content=True))
 
 
 def _forgiving(patch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(
             tombstones,
             "record_change",
-            lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
+            lambda c, t, d, version: version and tombstones.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
     ),
     "attachments of a deleted message": (

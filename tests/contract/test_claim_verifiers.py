@@ -17,7 +17,7 @@ from agentic_rag_backend.generation.claims.registry import VERIFIERS, VerifierNa
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.entailment.reader import OnnxReader
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
+from agentic_rag_backend.models.facts_files import ReaderFacts
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing import verifiers as contract

@@ -22,7 +22,7 @@ from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs
-from agentic_rag_backend.stores.catalogue.rows import lock_document
+from agentic_rag_backend.stores.catalogue.operations import lock_document
 from agentic_rag_backend.stores.catalogue.tables import metadata
 
 

@@ -16,8 +16,7 @@ import pytest
 from qdrant_clients import WITHOUT_INDEXES, local_client
 from services import QdrantServer
 
-from agentic_rag_backend.domain.deployment import Deployment
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Deployment, TenantId
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import (
     Collection,

@@ -21,8 +21,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.language.entries.reading import read_entries
-from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.sentences import is_statement, split_sentences
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, read_object, read_text

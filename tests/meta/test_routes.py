@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute, APIRouter
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
 from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters, require_metrics_key
-from agentic_rag_backend.api.requests.guard import GuardedRoute, creates
+from agentic_rag_backend.api.requests.bodies import GuardedRoute, creates
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 

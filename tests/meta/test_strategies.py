@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.filters import OPERATORS
 from agentic_rag_backend.generation.generators.registry import GENERATORS
 from agentic_rag_backend.retrieval.options.leg_weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
-from agentic_rag_backend.retrieval.requests.rerank_options import SharedRerankOptions
+from agentic_rag_backend.retrieval.requests.builder import SharedRerankOptions
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 
 Rows = Sequence[Sequence[str]]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentic_rag_backend.application import Application
-from agentic_rag_backend.application.requests import AnswerRequest, read_request
+from agentic_rag_backend.application.questions import AnswerRequest, read_request
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind
@@ -21,17 +21,10 @@ from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
-from agentic_rag_backend.errors import (
-    AgenticRagError,
-    Conflict,
-    InvalidRequest,
-    NotFound,
-    UnreadableDocument,
-    error_class,
-)
+from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, UnreadableDocument, error_class
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.accept.uploads import Upload
-from agentic_rag_backend.jobs.job_endings import JobEndings
+from agentic_rag_backend.jobs.service import JobEndings
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound

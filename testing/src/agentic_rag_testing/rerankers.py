@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.retrieval.rerank.base import Reranker
-from agentic_rag_backend.retrieval.stages.reranking import reorder_hits
+from agentic_rag_backend.retrieval.stages.pipeline import reorder_hits
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import pytest_asyncio
 from watched_loops import watched_turns
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.api.http_methods import build_routes
+from agentic_rag_backend.api.responses.error_responses import build_routes
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.settings import Settings

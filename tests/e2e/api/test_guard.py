@@ -14,7 +14,7 @@ import structlog
 from starlette.types import Message, Receive
 from tests.e2e.api.conftest import Client, World
 
-from agentic_rag_backend.api.requests.guard import LargeBodies
+from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

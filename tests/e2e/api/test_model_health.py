@@ -8,7 +8,7 @@ import pytest
 from services import free_port
 from tests.e2e.api.conftest import model_at
 
-from agentic_rag_backend.models.embedding import calibrator
+from agentic_rag_backend.models.embedding import calibration
 from agentic_rag_testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -85,7 +85,7 @@ async def test_a_status_names_the_calibration_of_the_embedder(
     server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(calibrator, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
+    monkeypatch.setattr(calibration, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
     model = "words+dimensions-384+floor-70"
     embedder = {"embedder": "openai", "embedding_model": model, "embedding_dimensions": 384, "llm": "extractive"}
     folder = tmp_path_factory.mktemp("calibration")

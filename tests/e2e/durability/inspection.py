@@ -14,9 +14,8 @@ from qdrant_edge import EdgeShard, ScrollRequest
 
 from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
-from agentic_rag_backend.stores.vector.conditions import TAGS
+from agentic_rag_backend.stores.vector.conditions import TAGS, tags_of
 from agentic_rag_backend.stores.vector.edge.folder import read_pointer
-from agentic_rag_backend.stores.vector.tags import tags_of
 
 Rows = list[tuple[Any, ...]]
 

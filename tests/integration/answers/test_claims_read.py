@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentic_rag_backend.library import open_embedded
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
+from agentic_rag_backend.models.facts_files import ReaderFacts
 from agentic_rag_testing.models.cross_encoder import write_reader
 from agentic_rag_testing.models.server import ModelServer
 

@@ -12,11 +12,10 @@ import pytest
 from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
-from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import Changes, RebuildOptions
 from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.views import CommunityView
+from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId

@@ -17,9 +17,8 @@ from qdrant_server import qdrant_process
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.container.reindexing import open_reindexing
-from agentic_rag_backend.domain.deployment import Deployment
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Deployment, TenantId
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.settings import Settings

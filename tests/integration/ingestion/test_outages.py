@@ -13,7 +13,7 @@ from tests.integration.ingestion.conftest import Builder, World
 from agentic_rag_backend.breaker import Breaker
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job, JobState
-from agentic_rag_backend.jobs import backoff
+from agentic_rag_backend.jobs import base
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models import endpoint
@@ -68,7 +68,7 @@ async def submitted(world: World) -> Job:
 async def test_faults_that_pass_are_waited_for(
     server: ModelServer, connected: Callable[..., Awaitable[World]], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.02)
     world = await connected(server, model, timeout_s=3)
     job = await world.ended(await submitted(world), within_s=90)
     assert job.state is JobState.SUCCEEDED, job
@@ -140,8 +140,8 @@ async def test_cancelling_is_heard_while_a_job_waits(server: ModelServer, connec
 @pytest.fixture
 async def reading(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Awaitable[World]]]:
     """Open worlds whose documents a model reads. Pauses are short."""
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(base, "LONGEST_PAUSE_S", 0.1)
     monkeypatch.setattr(endpoint, "Breaker", partial(Breaker, pause_s=0.05))
     models: list[OpenAIModel] = []
 

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
-from agentic_rag_backend.jobs import backoff
+from agentic_rag_backend.jobs import base
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.graph.base import GraphCounts
@@ -226,7 +226,7 @@ class Unwell(BundledEmbedder):
 
 
 async def test_a_model_that_is_away_for_a_moment_is_waited_for(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.01)
     unwell = Unwell(2)
     world = await builder.open(embedder=unwell)
     await ready(world, JOLIOT)

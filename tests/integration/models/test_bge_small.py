@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentic_rag_backend.container.embedders import open_embedder
+from agentic_rag_backend.container.models import open_embedder
 from agentic_rag_backend.models.checking import check_encoder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.installation import LocalFolder, install_model

@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
 from agentic_rag_backend.models.embedding.calibration import PASSAGE_OF_FACT
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel
 from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
 from agentic_rag_backend.plugins.graphiti.driver import GraphReader, TenantDriver
 from agentic_rag_backend.plugins.graphiti.interface import TenantSearch

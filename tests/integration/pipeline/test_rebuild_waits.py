@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.integration.pipeline.conftest import Gate
 
-from agentic_rag_backend.communities.rebuilds import waiting
+from agentic_rag_backend.communities.rebuilds import schedule
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -68,7 +68,7 @@ async def test_a_rebuild_waits_for_documents_that_are_queued(container: Containe
 
 async def test_what_does_not_move_is_left_out_and_counted(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch, SqliteGraphStore, "write_document")
-    monkeypatch.setattr(waiting, "STALLED_S", 0.3)
+    monkeypatch.setattr(schedule, "STALLED_S", 0.3)
     tenant = await handed_in(container, 2)
     job = await container.communities.request_rebuild(tenant)
     ended = await seen(container, tenant, job, lambda held: held.state.ended)
@@ -135,7 +135,7 @@ async def test_a_rebuild_reads_settled_names(container: Container, monkeypatch: 
 async def test_names_that_stay_unsettled_delay_a_rebuild_only_for_a_while(
     container: Container, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "SETTLED_WITHIN_S", 0.2)
+    monkeypatch.setattr(schedule, "SETTLED_WITHIN_S", 0.2)
     tenant = await ready(container, 2)
     name = UnsettledName(container)
     await container.catalogue.outbox.add(tenant, Topic.NAMES, "mara voss")

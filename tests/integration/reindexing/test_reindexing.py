@@ -14,7 +14,7 @@ from moved_tenants import Opens, report
 from qdrant_clients import WITHOUT_INDEXES, local_client
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.container import Container, embedders, reindexing
+from agentic_rag_backend.container import Container, models, reindexing
 from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
@@ -60,13 +60,13 @@ class Hashing(BundledEmbedder):
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that makes the other embedder the configured one."""
     Hashing.embedded, Hashing.dies_after = 0, 10**9
-    configured = embedders.open_encoder
+    configured = models.open_encoder
 
     def configure(chosen: bool) -> None:
         def encoder(settings: Settings, *more: Any) -> Any:  # without a setting, or one of those that are tried instead
             return configured(settings, *more) if settings.embedding_arithmetic else Hashing(model_path=None)
 
-        monkeypatch.setattr(embedders, "open_encoder", encoder if chosen else configured)
+        monkeypatch.setattr(models, "open_encoder", encoder if chosen else configured)
 
     return configure
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.container import open_container, reindexing
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query, Rerank
 from agentic_rag_backend.library import Embedded, open_embedded
-from agentic_rag_backend.models.embedding import calibrator
+from agentic_rag_backend.models.embedding import calibration
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.calibration import CALIBRATIONS, LEVELS, CosineScale, make_calibration
 from agentic_rag_backend.settings import Settings
@@ -49,7 +49,7 @@ async def relevances(rag: Embedded) -> list[float]:
 
 
 async def test_an_embedder_of_another_scale_has_the_same_relevance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrator, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
+    monkeypatch.setattr(calibration, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
     values = {}
     with ModelServer() as server:
         for model in (WORDS, HIGH):
@@ -109,7 +109,7 @@ async def results(corpus: Corpus) -> dict[str, Any]:
 async def test_every_use_of_a_cosine_is_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scale = CosineScale(tuple(FLOOR + (1 - FLOOR) * level for level in LEVELS))
     known = make_calibration("squeezed", "fitted", questions=scale, passages=scale)
-    monkeypatch.setattr(calibrator, "CALIBRATIONS", {**CALIBRATIONS, "squeezed": known})
+    monkeypatch.setattr(calibration, "CALIBRATIONS", {**CALIBRATIONS, "squeezed": known})
     values = {}
     for name in ("bundled", "squeezed"):
         with monkeypatch.context() as patched:

@@ -18,7 +18,7 @@ from qdrant_clients import WITHOUT_INDEXES, local_client
 from sampling import DEEP, budget
 from services import ROOT
 
-from agentic_rag_backend.container import Container, embedders, open_container
+from agentic_rag_backend.container import Container, models, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
@@ -26,9 +26,8 @@ from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.knowledge.paths.base import Connection, PathOptions
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.base import GraphLeg, Retriever
+from agentic_rag_backend.retrieval.stages.pipeline import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
@@ -115,7 +114,7 @@ async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPat
     bundled = BundledEmbedder(model_path=None, threads=0)
     embedder = RememberingEmbedder(bundled)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedders, "open_encoder", lambda *_: embedder)
+        patched.setattr(models, "open_encoder", lambda *_: embedder)
         patched.setattr(qdrant_server, "connect", lambda *args, **named: local_client(folder / "qdrant"))
         async with AsyncExitStack() as stack:
             opened = {}

@@ -21,10 +21,9 @@ from agentic_rag_backend.models.reranking.cross_encoder import CrossEncoder
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.retrieval.rerank.base import Reranking
-from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS, RerankerParts, RerankerRegistry
-from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
-from agentic_rag_backend.retrieval.stages.reranking import RerankedRetriever
+from agentic_rag_backend.retrieval.rerank.scored import TokenVectorCache
+from agentic_rag_backend.retrieval.stages.pipeline import RankedRetriever, RerankedRetriever
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 from agentic_rag_testing.models.rerank_server import RerankServer

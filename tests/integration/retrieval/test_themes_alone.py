@@ -14,8 +14,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
-from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever, PassagesBehind
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Examples = tuple[Container, TenantId]

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from moved_tenants import FLAGS, ONTOLOGY, Opens, report
 
-from agentic_rag_backend.container import embedders
+from agentic_rag_backend.container import models
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
@@ -45,7 +45,7 @@ class _NoPassages(BundledEmbedder):
 
 @pytest.fixture
 def no_passages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedders, "open_encoder", lambda *_: _NoPassages(model_path=None, threads=0, arithmetic=None))
+    monkeypatch.setattr(models, "open_encoder", lambda *_: _NoPassages(model_path=None, threads=0, arithmetic=None))
 
 
 async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
@@ -272,7 +272,7 @@ async def test_another_embedder_embeds_again_and_nothing_else_is_computed(
     archived: Archived, opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, tenant, answers, graph, points = archived
-    monkeypatch.setattr(embedders, "open_encoder", lambda *_: _Hashing(model_path=None, threads=0))
+    monkeypatch.setattr(models, "open_encoder", lambda *_: _Hashing(model_path=None, threads=0))
     async with opens("to") as target:
         _, job = await target.imported(path)
         found = await target.points(tenant)

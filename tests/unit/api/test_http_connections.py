@@ -14,7 +14,7 @@ import h11
 import pytest
 import uvicorn
 
-from agentic_rag_backend.api.client_identity import client_of
+from agentic_rag_backend.api.dependencies import client_of
 from agentic_rag_backend.api.http_connections import ConnectionLimits, Connections, guarded_protocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"

@@ -21,8 +21,7 @@ from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Worker
-from agentic_rag_backend.tenancy.authentication import Authenticator, secret_hash
-from agentic_rag_backend.tenancy.wrong_keys import WrongKeys
+from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys, secret_hash
 
 KEY = "the-operators-key-of-these-tests-0123456789"
 METRICS_KEY = "the-metrics-key-of-these-tests-0123456789"

@@ -20,7 +20,7 @@ from agentic_rag_backend.communities.detection.knowledge import (
     weighted_edges,
 )
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.views import visible_view
+from agentic_rag_backend.communities.theme_index import visible_view
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.tenant import TenantId

@@ -9,12 +9,12 @@ import pytest
 from small_encoders import write_encoder
 
 from agentic_rag_backend.cli.configuration import models_of
-from agentic_rag_backend.container.embedders import open_embedder, tokenizer_file
+from agentic_rag_backend.container.models import open_embedder, tokenizer_file
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import registry
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
 from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
+from agentic_rag_backend.models.facts_files import EncoderFacts
 from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 from agentic_rag_backend.settings import Settings

@@ -16,8 +16,7 @@ from agentic_rag_backend.knowledge.extraction.methods import METHODS, NEEDS_MODE
 from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.model_calls import Unrecorded
-from agentic_rag_backend.models.llm.base import LanguageModel
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
 from agentic_rag_backend.settings import Settings
 
 NEO4J = {"graph_store": "neo4j", "neo4j_uri": "bolt://127.0.0.1:1"}

@@ -10,9 +10,8 @@ from graphiti_worlds import WordEmbedder
 
 from agentic_rag_backend.container.adapters import _open_graph_search
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
+from agentic_rag_backend.models.llm.base import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphSearchEngine
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections

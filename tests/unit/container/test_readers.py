@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.container import open_container
-from agentic_rag_backend.container.readers import open_reader
+from agentic_rag_backend.container.models import open_reader
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import registry
-from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
+from agentic_rag_backend.models.facts_files import EncoderFacts, ReaderFacts
 from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import READER, HubFile, KnownModel
 from agentic_rag_backend.settings import Settings

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from model_hub import model_hub
 
-from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint, rerank_defaults
+from agentic_rag_backend.container.models import open_cross_encoder, open_rerank_endpoint, rerank_defaults
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.installation import LocalFolder, has_files, install_model
 from agentic_rag_backend.models.registry import reranker_of
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
+from agentic_rag_backend.retrieval.requests.builder import RerankDefaults
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 

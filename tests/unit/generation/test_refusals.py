@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.generation.refusals import is_sentinel, refuses
+from agentic_rag_backend.generation.writing import is_sentinel, refuses
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 

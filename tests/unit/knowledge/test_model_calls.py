@@ -18,8 +18,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, Inquiry
-from agentic_rag_backend.models.llm.base import Message, ModelRequest
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, Message, ModelRequest
 from agentic_rag_backend.prompts import parse
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -77,6 +77,7 @@ def test_short_texts_and_scripts_of_one_language() -> None:
         ("The houses at the harbour belong to the city.", "en"),
         ("Die Hard", None),
         ("Paris 2024", None),
+        ("| Quay | Berth | Tenant |\n| North Quay | N1 | Crake |\n| South Quay | S1 | Arden |\n| South Quay | S2 | Fenn |", None),
         ("北角的旧灯塔去年秋天由两名工匠重新粉刷，因为雨水冲掉了油漆。", "zh"),
         ("教堂的钟裂开了，将在南方的一家铸造厂焊接。", "zh"),
         ("渡轮停运。", None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.language.statements import is_statement, leans_on_context
+from agentic_rag_backend.language.sentences import is_statement, leans_on_context
 
 
 def test_statements() -> None:

@@ -13,7 +13,7 @@ from agentic_rag_backend.ingestion.parsing.registry import title_of
 from agentic_rag_backend.knowledge.contradictions.passages import is_topic
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.language.titles import is_excerpt
 
 TEXT = "Mara Venn founded Greenholm Kelp in 2011."

@@ -10,7 +10,7 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.models.model_slots import ModelSlots
+from agentic_rag_backend.models.pace import ModelSlots
 
 A, B = (TenantId("t_" + letter * 32) for letter in "ab")
 

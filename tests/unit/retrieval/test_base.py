@@ -8,10 +8,9 @@ from squeezed_encoder import Squeezed
 
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.caching.reuse import begin
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.models.embedding.calibration import Calibrator
+from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
+from agentic_rag_backend.retrieval.caching import begin
 
 
 async def test_results_are_used_once_while_the_calibration_is_not_known() -> None:

@@ -7,11 +7,9 @@ from theme_doubles import HashedWords
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
 from agentic_rag_backend.retrieval.agentic.stopping import POLICIES
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.registry import (
     STRATEGIES,
@@ -22,7 +20,7 @@ from agentic_rag_backend.retrieval.registry import (
 )
 from agentic_rag_backend.retrieval.rerank.graph import SIGNALS
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
-from agentic_rag_backend.retrieval.scoring.rank_fusion import FUSIONS
+from agentic_rag_backend.retrieval.scoring import FUSIONS
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.raptor import ORDERS, SEARCHES

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentic_rag_backend.errors import StorageFull
-from agentic_rag_backend.stores.disk_space import DiskSpace
-from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES
+from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, DiskSpace
 
 MIB = 1024 * 1024
 

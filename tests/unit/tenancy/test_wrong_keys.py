@@ -8,9 +8,8 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import TooManyWrongKeys, Unauthenticated
-from agentic_rag_backend.tenancy import wrong_keys
-from agentic_rag_backend.tenancy.authentication import Authenticator
-from agentic_rag_backend.tenancy.wrong_keys import FORGOTTEN_AFTER_S, LONGEST_LOCK_S, WrongKeys
+from agentic_rag_backend.tenancy import authentication
+from agentic_rag_backend.tenancy.authentication import FORGOTTEN_AFTER_S, LONGEST_LOCK_S, Authenticator, WrongKeys
 
 OPERATOR = "operator-key-of-at-least-32-characters"
 HERE, ELSEWHERE = "192.0.2.7", "2001:db8::/64"
@@ -84,7 +83,7 @@ def test_a_key_that_a_client_used_before_is_still_compared(clock: Clock) -> None
 
 
 def test_the_number_of_remembered_clients_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wrong_keys, "MAX_CLIENTS", 3)
+    monkeypatch.setattr(authentication, "MAX_CLIENTS", 3)
     keys = WrongKeys(1, clock)
     for number in range(1000):
         keys.count_wrong_key(f"client {number}")

@@ -26,10 +26,16 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadT
 from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
-from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, open_archive, original_name, record_name
-from agentic_rag_backend.transfer.contents import read_parts
-from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MAX_RATIO
-from agentic_rag_backend.transfer.inspection import inspect_archive
+from agentic_rag_backend.transfer.archive import (
+    FREE_BYTES,
+    MAX_RATIO,
+    ArchiveLimits,
+    Member,
+    open_archive,
+    original_name,
+    record_name,
+)
+from agentic_rag_backend.transfer.inspection import inspect_archive, read_parts
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.record_lines import pack_vector as vector_text
 from agentic_rag_backend.transfer.records import Manifest

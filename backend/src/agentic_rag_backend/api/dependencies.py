@@ -2,11 +2,14 @@
 
 Every dependency is a coroutine function: FastAPI runs a plain function on a thread of its pool, which costs more than the
 function itself, and makes a request wait for a thread.
+
+Identity of the client of a request, for limits per client.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,14 +18,33 @@ from fastapi import Depends, Header, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
-from agentic_rag_backend.api.client_identity import client_of_request
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.access import check_scope
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
 from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.generation.service import FALLBACK_SHARE
+
+_IPV6_NETWORK = 64
+"""Size of the IPv6 network that one client usually has."""
+_MAX_CHARACTERS = 64
+
+
+def client_of(address: str) -> str:
+    """Return the identity of a client: its IPv4 address, or its IPv6 network."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:_MAX_CHARACTERS]  # a Unix socket has no IP address, and a proxy may send any text
+    if parsed.version == 6 and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, _IPV6_NETWORK), strict=False))
+    return str(parsed.ipv4_mapped if parsed.version == 6 else parsed)
+
+
+def client_of_request(request: Request) -> str | None:
+    """Return the identity of a request's client, None if it is unknown. A proxy of TRUSTED_PROXIES names the client."""
+    return client_of(request.client.host) if request.client is not None else None
 
 
 def container_of(request: Request) -> Container:

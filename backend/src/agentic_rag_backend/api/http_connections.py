@@ -23,7 +23,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agentic_rag_backend.api.client_identity import client_of
+from agentic_rag_backend.api.dependencies import client_of
 from agentic_rag_backend.api.responses.error_responses import MEDIA_TYPE, problem_body, problem_headers
 from agentic_rag_backend.errors import AgenticRagError, Overloaded, RequestIncomplete, TooManyConnections
 

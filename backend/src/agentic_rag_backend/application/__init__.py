@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.application.admin import AdminService
-from agentic_rag_backend.application.answers import AnswerWriting
+from agentic_rag_backend.application.admin import AdminService, WorkService
 from agentic_rag_backend.application.documents import DocumentService
 from agentic_rag_backend.application.graph import GraphService
-from agentic_rag_backend.application.search import SearchService
-from agentic_rag_backend.application.work import WorkService
+from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.container import Container
 
 

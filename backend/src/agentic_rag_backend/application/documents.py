@@ -14,11 +14,11 @@ from agentic_rag_backend.domain.document import (
     Document,
     ParentPassage,
     QuestionOptions,
+    SyntheticQuestion,
     VisibleChunk,
 )
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import NotFound, StoreUnavailable
 from agentic_rag_backend.ingestion.accept.originals import Original

@@ -9,8 +9,8 @@ from typing import Any
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container
+from agentic_rag_backend.container.deployment import STORES, of_one_process
 from agentic_rag_backend.container.options import extraction_method, extraction_model, synthesis_model
-from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.ingestion.recognition.ocr import OcrStatus

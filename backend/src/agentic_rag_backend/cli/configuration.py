@@ -96,7 +96,7 @@ def suggest_encoder(settings: Settings) -> str | None:
 
     Only the data folder is read: no request is sent.
     """
-    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.container.models import models_folder
     from agentic_rag_backend.models.installation import has_files
     from agentic_rag_backend.models.registry import BUNDLED, MODELS
 

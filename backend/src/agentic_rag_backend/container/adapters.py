@@ -7,14 +7,11 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from agentic_rag_backend.container.deployment_identity import identify
-from agentic_rag_backend.container.embedders import model_key, tokenizer_file
+from agentic_rag_backend.container.deployment import identify, require_store_folders
+from agentic_rag_backend.container.models import model_key, open_cross_encoder, open_reader, open_rerank_endpoint, tokenizer_file
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
-from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.container.reindexing import open_readable
-from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
-from agentic_rag_backend.container.shared_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
@@ -24,12 +21,11 @@ from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalEngine
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
+from agentic_rag_backend.models.embedding.calibration import CALIBRATION_FILE, Calibrator
 from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.entailment.base import EntailmentReader
-from agentic_rag_backend.models.llm.base import LanguageModel
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.plugins import load_plugin, missing_extra
 from agentic_rag_backend.settings import Settings

@@ -1,13 +1,15 @@
-"""Conversion of settings to the options of each service."""
+"""Conversion of settings to the options of each service, and the caches of searches."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
@@ -24,12 +26,13 @@ from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.raptor.build_options import TreeOptions
-from agentic_rag_backend.retrieval.agentic import planner
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.stopping import Budget
+from agentic_rag_backend.retrieval.agentic import plan
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Budget
+from agentic_rag_backend.retrieval.caching import TenantCache
 from agentic_rag_backend.retrieval.options.leg_weights import normalise_weights
 from agentic_rag_backend.retrieval.parts import ThemeOptions
-from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.requests.builder import RequestDefaults
+from agentic_rag_backend.retrieval.stages.pipeline import ResultCache
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.community import CommunityOptions
@@ -37,6 +40,7 @@ from agentic_rag_backend.retrieval.themes.drift import DriftOptions
 from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.telemetry.metrics import PASSAGES_CACHE, THEMES_CACHE
 from agentic_rag_backend.tenancy.features import (
     AUTO_WEIGHTS,
     COMMUNITY_AUTO_REBUILD,
@@ -156,7 +160,7 @@ def agentic_options(settings: Settings) -> AgenticOptions:
         epsilon=settings.agentic_novelty_epsilon,
         budget=Budget(settings.agentic_max_calls, settings.agentic_max_tokens, settings.agentic_max_seconds),
         session_s=settings.agentic_session_s,
-        planner_prompt=read_file(file, required=planner.REQUIRED_PLACEHOLDERS, allowed=planner.PLACEHOLDERS) if file else None,
+        planner_prompt=read_file(file, required=plan.REQUIRED_PLACEHOLDERS, allowed=plan.PLACEHOLDERS) if file else None,
     )
 
 
@@ -290,3 +294,26 @@ def transfer_options(settings: Settings) -> TransferOptions:
         max_archive=settings.max_import_mb * MIB,
         max_original=settings.max_upload_mb * MIB,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCaches:
+    """Results, themes and passages by tenant. Vectors of questions are kept by `QueryEncoder`."""
+
+    results: ResultCache
+    themes: TenantCache[Any]
+    passages: TenantCache[Any]
+
+    @classmethod
+    def of(cls, settings: Settings) -> SearchCaches:
+        """Return empty caches of the sizes in the settings."""
+        return cls(
+            results=ResultCache(settings.search_cache_mb * MIB),
+            themes=TenantCache(THEMES_CACHE, settings.theme_cache_mb * MIB),
+            passages=TenantCache(PASSAGES_CACHE, settings.passage_cache_mb * MIB),
+        )
+
+    def forget(self, tenant: TenantId) -> None:
+        """Drop everything of a tenant."""
+        for cache in (self.results.entries, self.themes, self.passages):
+            cache.forget(tenant)

@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentic_rag_backend.container.deployment_identity import record_name
-from agentic_rag_backend.container.embedders import open_embedder
+from agentic_rag_backend.container.deployment import VECTORS, record_name, record_vector_folder, require_store_folders
+from agentic_rag_backend.container.models import open_embedder
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import make_private
-from agentic_rag_backend.container.shared_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
@@ -22,7 +21,7 @@ from agentic_rag_backend.ingestion.vectors.reindexer import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.graph.base import GraphStore

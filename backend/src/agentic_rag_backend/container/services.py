@@ -15,8 +15,10 @@ from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.container.adapters import Adapters
-from agentic_rag_backend.container.caches import SearchCaches
+from agentic_rag_backend.container.deployment import local_folders
+from agentic_rag_backend.container.models import rerank_defaults
 from agentic_rag_backend.container.options import (
+    SearchCaches,
     agentic_options,
     answer_options,
     detection_options,
@@ -33,18 +35,15 @@ from agentic_rag_backend.container.options import (
     transfer_options,
     tree_options,
 )
-from agentic_rag_backend.container.rerankers import rerank_defaults
-from agentic_rag_backend.container.shared_folders import local_folders
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
 from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
-from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
-from agentic_rag_backend.generation.claims.statements import says_statement
+from agentic_rag_backend.generation.claims.registry import VerifierParts, says_statement, verifier_factory
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
-from agentic_rag_backend.generation.conversation.rewriter import Rewriter
+from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
@@ -72,7 +71,7 @@ from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import ContradictionFinder
 from agentic_rag_backend.knowledge.editing import GraphEditor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
-from agentic_rag_backend.knowledge.graph_files.export import GraphExport
+from agentic_rag_backend.knowledge.graph_files import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReader
@@ -84,27 +83,22 @@ from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.base import GraphLeg, QueryEncoder, Stores
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.ranking_explanation import Explainer
 from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
-from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
-from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankRequests
-from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
+from agentic_rag_backend.retrieval.requests.builder import QueryBuilder, RequestDefaults, RerankRequests
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
+from agentic_rag_backend.retrieval.rerank.scored import TokenVectorCache
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.disk_space import DiskSpace
-from agentic_rag_backend.tenancy.authentication import Authenticator
+from agentic_rag_backend.stores.local_files import DiskSpace
+from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
-from agentic_rag_backend.tenancy.wrong_keys import WrongKeys
 from agentic_rag_backend.transfer.exporting import Exporter, ExportSource
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT

@@ -1,4 +1,4 @@
-"""Documents, their versions and their chunks."""
+"""Documents, their versions, their chunks, and synthetic questions that chunks answer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,51 @@ from typing import Any
 from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
+
+MAX_QUESTION_CHARACTERS = 300
+"""Length of a synthetic question."""
+
+
+def question_id(chunk_id: str, text: str) -> str:
+    """Return the id of a chunk's question with this text. Versions share the id, as they share the chunk's."""
+    return stable_id("question", chunk_id, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticQuestion:
+    """A question that a chunk answers. ``source`` is the method that made it: ``patterns`` or ``model``."""
+
+    id: str
+    chunk_id: str
+    text: str
+    source: str
+
+
+CALLS, IMPORTS, DEFINES = "calls", "imports", "defines"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeName:
+    """A function, class or module. ``path`` has its names, outermost first.
+
+    A name of the file itself is ``own``: its path begins in the file, and an empty path is the file. The path of any other name
+    is complete.
+    """
+
+    path: tuple[str, ...]
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRelation:
+    """A relation that the characters [``start_char``, ``end_char``) of the text state: one line, without space around it."""
+
+    source: CodeName
+    relation: str
+    target: CodeName
+    start_char: int
+    end_char: int
+
 
 _NAMESPACE = uuid.UUID("5f0c2f0e-52f4-5b39-9d1c-6a3f3c1c7f11")
 

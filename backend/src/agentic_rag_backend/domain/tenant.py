@@ -1,4 +1,4 @@
-"""Tenants, their keys, and the caller of a request."""
+"""Tenants, their keys, the caller of a request, and the deployment to which they belong."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from uuid import uuid4
 
 from agentic_rag_backend.errors import InvalidScope
 
@@ -102,3 +103,24 @@ class Principal:
         """Return whether the credential includes ``scope``."""
         order = (Scope.READ, Scope.WRITE, Scope.ADMIN)
         return any(order.index(granted) >= order.index(scope) for granted in self.scopes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Identity of a deployment on servers that other deployments may use.
+
+    ``id`` (``d_`` and 32 hex digits) is created once in the catalogue and never changes. ``name`` is the setting DEPLOYMENT,
+    which prefixes the names of everything that the deployment creates on a server. ``described`` shows people where it runs.
+    """
+
+    id: str
+    name: str
+    described: str
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.name!r} on {self.described})"
+
+
+def new_deployment_id() -> str:
+    """Return a new unique id."""
+    return f"d_{uuid4().hex}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import TenantDirectory
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
 
 
 @dataclass(frozen=True, slots=True)

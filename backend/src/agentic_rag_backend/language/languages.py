@@ -27,7 +27,7 @@ _LEAD = 1.5
 """A language has this many times as many function words as any other one."""
 _MIN_FOREIGN = 0.6
 """Share of letters of another script."""
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"\b[^\W\d_]+\b")  # "N1" and "S2" have no word: "n" and "s" are French
 _SENTENCE_ENDS = ".!?\n"
 
 

@@ -10,13 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.language.vocabulary.word_classes import (
-    ADVERBS,
-    GENERIC_NOUNS,
-    LEADING_ADJECTIVES,
-    OPENERS,
-    VERBS,
-)
+from agentic_rag_backend.language.vocabulary.word_classes import ADVERBS, GENERIC_NOUNS, LEADING_ADJECTIVES, OPENERS, VERBS
 from agentic_rag_backend.language.words import Word, words
 
 MAX_WORDS = 3

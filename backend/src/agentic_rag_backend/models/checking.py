@@ -14,7 +14,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as failures
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.entailment.reader import OnnxReader
-from agentic_rag_backend.models.entailment.reader_facts import read_reader_facts
+from agentic_rag_backend.models.facts_files import read_reader_facts
 from agentic_rag_backend.models.reranking.cross_encoder import PairModel
 
 _QUESTION = "Who has to pay for gear that a storm carried out of the harbour?"

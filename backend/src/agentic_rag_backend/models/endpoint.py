@@ -33,8 +33,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
 from agentic_rag_backend.models.model_health import Health
-from agentic_rag_backend.models.model_slots import ModelSlots
-from agentic_rag_backend.models.pace import GAP_SHARE, Pace
+from agentic_rag_backend.models.pace import GAP_SHARE, ModelSlots, Pace
 from agentic_rag_backend.models.server_errors import overflow_of
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 

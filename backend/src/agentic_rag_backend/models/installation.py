@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
-from agentic_rag_backend.models.embedding.encoder_facts import FACTS_FILE, written_facts
-from agentic_rag_backend.models.entailment.reader_facts import READER_FACTS_FILE, ReaderFacts, written_reader_facts
+from agentic_rag_backend.models.facts_files import FACTS_FILE, READER_FACTS_FILE, ReaderFacts, written_facts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 
 CHECKSUMS_FILE = "checksums.json"

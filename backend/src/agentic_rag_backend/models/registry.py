@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.encoder_facts import BUNDLED_FACTS, EncoderFacts
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
-from agentic_rag_backend.models.entailment.reader_facts import Labels
+from agentic_rag_backend.models.facts_files import BUNDLED_FACTS, EncoderFacts, Labels
 
 Kind = Literal["encoder", "reranker", "reader"]
 

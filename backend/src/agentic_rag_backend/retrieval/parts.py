@@ -9,31 +9,28 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
+from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader
+from agentic_rag_backend.retrieval.agentic.search_rounds import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.strategy import Agentic, AgenticParts
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
-from agentic_rag_backend.retrieval.grading.base import Grader
-from agentic_rag_backend.retrieval.grading.model_grader import ModelGrader
+from agentic_rag_backend.retrieval.caching import TenantCache
+from agentic_rag_backend.retrieval.grading import Grader, ModelGrader
 from agentic_rag_backend.retrieval.options.leg_weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.stages.correction import Corrector
 from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, Latencies, WithSummaries
-from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.dual_level import BY_FORM, DualLevel, DualLevelOptions, HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
-from agentic_rag_backend.retrieval.themes.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.themes.community import CommunityOptions, CommunityRetriever, PassagesBehind
 from agentic_rag_backend.retrieval.themes.drift import DriftOptions
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
 from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions

@@ -8,13 +8,17 @@ from typing import Any
 from pydantic import Field, create_model
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticRequestOptions, circuit_without_effect
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticRequestOptions, circuit_without_effect
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.options.correction_options import CorrectionOptions
-from agentic_rag_backend.retrieval.options.model import ContradictionsOption, RequestOptions, ThemesOptions, one_of
+from agentic_rag_backend.retrieval.options.model import (
+    ContradictionsOption,
+    CorrectionOptions,
+    RequestOptions,
+    ThemesOptions,
+    one_of,
+)
 from agentic_rag_backend.retrieval.parts import Parts, Strategy
-from agentic_rag_backend.retrieval.stages.pipeline import Pipeline
-from agentic_rag_backend.retrieval.stages.results import ResultCache
+from agentic_rag_backend.retrieval.stages.pipeline import Pipeline, ResultCache
 from agentic_rag_backend.retrieval.strategies.auto import AutoRequestOptions
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelRequestOptions
@@ -36,8 +40,7 @@ from agentic_rag_backend.retrieval.strategies.paths import PathsRequestOptions, 
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.strategies.synthetic_questions import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.temporal_search import Temporal, TemporalRequestOptions
-from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
-from agentic_rag_backend.retrieval.themes.community import CommunityRequestOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.themes.community import CommunityRequestOptions, CommunityRetriever, PassagesBehind
 from agentic_rag_backend.retrieval.themes.drift import Drift, DriftRequestOptions
 from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.themes.raptor import RaptorRequestOptions, RaptorRetriever

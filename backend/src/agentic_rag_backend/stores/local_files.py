@@ -1,4 +1,4 @@
-"""Errors of local files: full disks and damaged files are recognised and translated.
+"""Errors of local files and the free space of their disks.
 
 Libraries report a full disk in many ways, and a process that writes through a memory mapping may be killed. So writers of
 mapped files check for room first (`require_room`), and `is_full` resolves ambiguous errors.
@@ -6,9 +6,13 @@ mapped files check for room first (`require_room`), and `is_full` resolves ambig
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import shutil
 import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentic_rag_backend.errors import StorageFull, StoreDamaged, StoreUnavailable
@@ -70,3 +74,48 @@ def sqlite_failure(error: sqlite3.Error, file: Path, what: str) -> StoreUnavaila
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreDamaged(f"{file} ({what}) is damaged: {error}; {_RESTORE}")
     return StoreUnavailable(f"{what} does not answer: {error}")
+
+
+class DiskSpace:
+    """Checks for room before a request is accepted. What concurrent uploads are about to write counts as used.
+
+    Args:
+        folders: the folder of each local store, by the name that messages have for the store.
+    """
+
+    def __init__(self, folders: Mapping[str, Path]) -> None:
+        self._folders = folders
+        self._reserved_bytes = 0
+
+    async def require(self) -> None:
+        """Raise `StorageFull` if the disk of a store is full, or will be after the uploads that are being written."""
+        await asyncio.to_thread(self._require, self._reserved_bytes)
+
+    @asynccontextmanager
+    async def reserve(self, size_bytes: int) -> AsyncIterator[None]:
+        """Reserve room for content on the disk of each store while the context is open.
+
+        Raises:
+            StorageFull: a disk has less free space than `LEAST_FREE_BYTES` besides all reserved bytes.
+        """
+        self._reserved_bytes += size_bytes
+        try:
+            await self.require()
+            yield
+        finally:
+            self._reserved_bytes -= size_bytes
+
+    def _require(self, reserved_bytes: int) -> None:
+        needed = Counter[int]()
+        for store, folder in self._folders.items():
+            path = existing_path(folder)
+            device = path.stat().st_dev
+            needed[device] += reserved_bytes  # stores on one disk each write the content, such as original and text
+            free = shutil.disk_usage(path).free
+            if free < LEAST_FREE_BYTES:
+                raise full(store)
+            if free - needed[device] < LEAST_FREE_BYTES:
+                raise StorageFull(
+                    f"the disk of {store} has {free} bytes free: {needed[device]} bytes for uploads under way and "
+                    f"{LEAST_FREE_BYTES} that must stay free do not fit; free some space"
+                )

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.domain.deployment import Deployment
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Deployment, TenantId
 from agentic_rag_backend.errors import ConfigurationError
 
 OWNER, OWNED_BY = "deployment", "deployment_described"

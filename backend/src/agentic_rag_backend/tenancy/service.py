@@ -11,8 +11,7 @@ from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
-from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
-from agentic_rag_backend.tenancy.naming import find_tenant
+from agentic_rag_backend.tenancy.authentication import find_tenant, new_secret, secret_hash
 
 _FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
 """Namespace for the id of a tenant's first key. Every process derives the same id, so only one issues the key."""

@@ -38,7 +38,7 @@ from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
-from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
+from agentic_rag_backend.transfer.identity import fingerprint_communities
 from agentic_rag_backend.transfer.imported_trees import ExportedTree, read_tree
 from agentic_rag_backend.transfer.record_lines import knowledge_lines, pack_vector, record_lines
 from agentic_rag_backend.transfer.records import (

@@ -1,4 +1,7 @@
-"""Mapping of ids in an archive to ids in the target tenant. They are equal if the target is the archive's tenant."""
+"""Mapping of ids in an archive to ids in the target tenant. They are equal if the target is the archive's tenant.
+
+The fingerprints of given communities over the current knowledge.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint_community
 from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, stable_id
-from agentic_rag_backend.domain.graph import Support, normalise_name
+from agentic_rag_backend.domain.graph import Community, Support, normalise_name
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
@@ -117,3 +121,22 @@ class Passages:
         if is_dataclass(value) and not isinstance(value, type):
             return replace(value, **{item.name: self._rewrite_supports(getattr(value, item.name)) for item in fields(value)})
         return value
+
+
+def fingerprint_communities(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
+    """Return fingerprints by community id, except of communities that have lost a member."""
+    complete = [community for community in communities if all(member in knowledge.entities for member in community.entity_ids)]
+    by_community: dict[str, str] = {}
+    for level in {community.level for community in complete}:
+        here = [community for community in complete if community.level == level]
+        owner = {member: community.id for community in here for member in community.entity_ids}
+        inside: dict[str, list[Edge]] = {}
+        for edge in knowledge.edges:
+            community_id = owner.get(edge.source_id)
+            if community_id is not None and community_id == owner.get(edge.target_id):
+                inside.setdefault(community_id, []).append(edge)
+        by_community.update(
+            (community.id, fingerprint_community(knowledge, community.entity_ids, inside.get(community.id, ())))
+            for community in here
+        )
+    return by_community

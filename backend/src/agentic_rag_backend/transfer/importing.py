@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.communities.detection.knowledge import read_visible
-from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, searchable_text
-from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.domain.document import Chunk, Failure, content_hash, stable_id
+from agentic_rag_backend.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
+from agentic_rag_backend.domain.document import Chunk, Failure, SyntheticQuestion, content_hash, question_id, stable_id
 from agentic_rag_backend.domain.graph import (
     Community,
     CommunitySummary,
@@ -33,7 +32,6 @@ from agentic_rag_backend.domain.graph import (
     relationship_id,
 )
 from agentic_rag_backend.domain.graph_edits import GraphEdit
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
@@ -52,11 +50,10 @@ from agentic_rag_backend.stores.catalogue.base import (
     PreparedQuestion,
     TransferCatalogue,
 )
-from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
-from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
-from agentic_rag_backend.transfer.identity import Identity, Passages
+from agentic_rag_backend.transfer.identity import Identity, Passages, fingerprint_communities
 from agentic_rag_backend.transfer.imported_trees import ImportedTree
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import (

@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.document import (
     ATTACHMENT_MODES,
     MAX_ATTACHED_DEPTH,
     MAX_ATTACHMENTS,
+    MAX_QUESTION_CHARACTERS,
     QUESTION_METHODS,
     Failure,
     ProcessingOptions,
@@ -28,7 +29,6 @@ from agentic_rag_backend.domain.size_limits import (
     printable_name,
     short_text,
 )
-from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options

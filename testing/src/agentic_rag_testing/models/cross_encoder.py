@@ -16,7 +16,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from agentic_rag_backend.models.entailment.reader_facts import READER_FACTS_FILE, ReaderFacts, written_reader_facts
+from agentic_rag_backend.models.facts_files import READER_FACTS_FILE, ReaderFacts, written_reader_facts
 
 _SPECIAL = ("[UNK]", "[CLS]", "[SEP]", "[PAD]")
 _FLOAT, _INT64 = 1, 7

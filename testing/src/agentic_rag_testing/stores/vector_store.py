@@ -23,7 +23,7 @@ from agentic_rag_backend.stores.vector.base import (
     VectorSearch,
     VectorStore,
 )
-from agentic_rag_backend.stores.vector.tags import tags_of
+from agentic_rag_backend.stores.vector.conditions import tags_of
 from agentic_rag_testing.stores import vector_search
 from agentic_rag_testing.stores.vector_samples import (
     CHUNKS,

@@ -11,8 +11,8 @@ from cpu_time import cpu_s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.api.requests import json_body
-from agentic_rag_backend.api.requests.json_body import MAX_DEPTH, MAX_VALUES, load_json
+from agentic_rag_backend.api.requests import bodies
+from agentic_rag_backend.api.requests.bodies import MAX_DEPTH, MAX_VALUES, load_json
 from agentic_rag_backend.errors import InvalidRequest
 
 MIB = 1024 * 1024
@@ -41,8 +41,8 @@ def test_what_holds_too_many_values_reaches_no_parser(monkeypatch: pytest.Monkey
     def parse(*_: Any, **__: Any) -> None:
         raise AssertionError("a parser was asked")
 
-    monkeypatch.setattr(json_body.orjson, "loads", parse)  # type: ignore[attr-defined]
-    monkeypatch.setattr(json_body.json, "loads", parse)  # type: ignore[attr-defined]
+    monkeypatch.setattr(bodies.orjson, "loads", parse)  # type: ignore[attr-defined]
+    monkeypatch.setattr(bodies.json, "loads", parse)  # type: ignore[attr-defined]
     with pytest.raises(InvalidRequest, match=str(MAX_VALUES)):
         load_json(bomb(MIB))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.api.requests.preconditions import _if_match
+from agentic_rag_backend.api.requests.documents import _if_match
 from agentic_rag_backend.errors import InvalidRequest
 
 GOOD = [

@@ -16,9 +16,8 @@ from small_encoders import table_of, write_encoder
 from agentic_rag_backend.cli.app import run
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import checking, registry
-from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts, written_facts
 from agentic_rag_backend.models.entailment.base import Label
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts, written_reader_facts
+from agentic_rag_backend.models.facts_files import EncoderFacts, ReaderFacts, written_facts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder, write_reader
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.answerability.accounts import MAX_QUOTED
-from agentic_rag_backend.generation.answerability.candidates import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.evidence import PassageText, read_evidence
-from agentic_rag_backend.generation.answerability.judge import MAX_QUOTATIONS, AnswerJudge
+from agentic_rag_backend.generation.answerability.judge import MAX_QUOTATIONS, MAX_QUOTED, AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
+from agentic_rag_backend.generation.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.sentence_features import lexical_features
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors

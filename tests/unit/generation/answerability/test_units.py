@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.answerability.units import LIST_CHARACTERS, units_of, window_of
+from agentic_rag_backend.generation.answerability.evidence import LIST_CHARACTERS, units_of, window_of
 
 TABLE = "Crew of the Ada:\n\n| Name | Role |\n| --- | --- |\n| Ann Pell | Pilot |\n| Bo Lind | Cook |"
 LIST = "The yard repairs:\n\n- trawlers\n- ferries\n- pilot boats\n\nIt opened in 1887."

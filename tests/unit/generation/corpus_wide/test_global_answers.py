@@ -29,8 +29,13 @@ from agentic_rag_backend.generation.corpus_wide.overview import Collected
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack_themes, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.language.tokens import text_tokens
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, make_calibration
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import (
+    BUNDLED_CALIBRATION,
+    Calibration,
+    Calibrator,
+    CosineScale,
+    make_calibration,
+)
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 

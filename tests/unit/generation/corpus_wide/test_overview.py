@@ -13,8 +13,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
-from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 

@@ -15,19 +15,20 @@ from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.generation.evidence.context import (
+    LEAST_EVIDENCE,
     Context,
     Passage,
+    PromptBudget,
     build_context,
     halve_context,
     passage_of,
     size_tokens,
+    turn_tokens,
 )
 from agentic_rag_backend.generation.evidence.expansion import MAX_WIDENED, widen_context
-from agentic_rag_backend.generation.evidence.token_budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
 from agentic_rag_backend.language.tokens import estimate_tokens
-from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW, context_window
+from agentic_rag_backend.models.llm.base import UNKNOWN_WINDOW, Message, context_window
 from agentic_rag_backend.prompts import built_in
 
 TENANT = Tenant(TenantId.new(), "t", TenantState.ACTIVE, 1, datetime(2030, 1, 1, tzinfo=UTC))

@@ -119,7 +119,9 @@ def test_cells_of_html_stand_where_their_spans_put_them() -> None:
     for html, text in {
         f"<tr><th>Quay<th>Berth<th>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
         f"<tr><td>Quay<td>Berth<td>Tenant{rows}": f"| Quay | Berth | Tenant |\n{rule}\n{body}",
-        f"<caption>Berths</caption><tfoot><tr><td colspan=3>Of 2020.</tfoot><tbody>{rows}": f"Berths\n\n|  |  |  |\n{rule}\n{body}\n\nOf 2020.",
+        f"<caption>Berths</caption><tfoot><tr><td colspan=3>Of 2020.</tfoot><tbody>{rows}": (
+            f"Berths\n\n|  |  |  |\n{rule}\n{body}\n\nOf 2020."
+        ),
         "<thead><tr><th><th colspan=2>2024<tr><th>Lock<th>Low<th>High</thead><tr><th>Sable<td>2.0<td>5.5": (
             f"| Lock | 2024 – Low | 2024 – High |\n{rule}\n| Sable | 2.0 | 5.5 |"
         ),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.paths.trails import Trails, passage_factor, path_score, strength
+from agentic_rag_backend.knowledge.paths.links import Trails, passage_factor, path_score, strength
 
 NODES = "abcdef"
 Graph = dict[str, dict[str, float]]

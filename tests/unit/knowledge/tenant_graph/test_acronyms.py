@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
-from agentic_rag_backend.knowledge.tenant_graph import acronyms
-from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
-from agentic_rag_backend.knowledge.tenant_graph.graph import Names
+from agentic_rag_backend.knowledge.tenant_graph import graph
+from agentic_rag_backend.knowledge.tenant_graph.graph import Acronyms, Names
 
 WORDS = st.sampled_from(
     ["alpha", "beta", "of", "the", "a", "and", "b-c", "x-ray", "new", "éa", "ébène", "(dog)", "42", "7up", "-", "&", "north"]
@@ -46,7 +45,7 @@ def test_a_name_of_many_small_words_has_a_bounded_number_of_acronyms() -> None:
 
 
 def test_the_number_of_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acronyms, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(graph, "_MOST_ENTRIES", 10)
     assert len(list(Acronyms([f"alpha beta{number}" for number in range(40)]).names("AB"))) == 10
 
 

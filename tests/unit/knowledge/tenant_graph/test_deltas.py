@@ -16,17 +16,17 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.knowledge.tenant_graph import entity_names, pagerank, row_pool
+from agentic_rag_backend.knowledge.tenant_graph import entity_names, pagerank, rows
 from agentic_rag_backend.knowledge.tenant_graph import ledger as graph_ledger
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.entity_names import EntityNames
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger, build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
+from agentic_rag_backend.knowledge.tenant_graph.rows import Ints
+from agentic_rag_backend.retrieval.hops import expand, prune, score_hops
 from agentic_rag_backend.retrieval.passages.hydration import entities_of
-from agentic_rag_backend.retrieval.scoring.coverage import cover
-from agentic_rag_backend.retrieval.scoring.hops import expand, prune, score_hops
+from agentic_rag_backend.retrieval.scoring import cover
 from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, direct_scores
 
 DOCUMENTS = ("d1", "d2", "d3", "d4", "d5")
@@ -125,7 +125,7 @@ def _walked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Walk small graphs completely and in parts. Rebuild pools and tables always or never."""
     if request.param == "sparse":
         monkeypatch.setattr(pagerank, "DENSE_BELOW", 0)
-        monkeypatch.setattr(row_pool, "SMALL", 8)
+        monkeypatch.setattr(rows, "SMALL", 8)
         monkeypatch.setattr(entity_names, "_CHANGED_MINIMUM", 2)
     monkeypatch.setattr("agentic_rag_backend.knowledge.tenant_graph.cache.ANEW_SHARE", 10.0)
 

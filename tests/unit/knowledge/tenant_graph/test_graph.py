@@ -13,7 +13,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, Tenan
 from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
-from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges
+from agentic_rag_backend.knowledge.tenant_graph.rows import Edges
 
 Build = Callable[..., TenantGraph]
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.local_walk import local_walk
+from agentic_rag_backend.knowledge.tenant_graph.pagerank import local_walk
 
 Build = Callable[..., TenantGraph]
 

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks, shared_count
+from agentic_rag_backend.knowledge.tenant_graph.graph import SharedChunks, TenantGraph, shared_count
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

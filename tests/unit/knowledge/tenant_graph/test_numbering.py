@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.tenant_graph.numbering import Numbered, Numbers
+from agentic_rag_backend.knowledge.tenant_graph.rows import Numbered, Numbers
 
 IDS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 

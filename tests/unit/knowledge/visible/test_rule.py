@@ -22,8 +22,8 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import Knowledge
-from agentic_rag_backend.knowledge.visible.names import contains_label, name_order
-from agentic_rag_backend.knowledge.visible.support import all_there, is_visible, states_now, supports_now
+from agentic_rag_backend.knowledge.visible.facts import all_there, is_visible, states_now, supports_now
+from agentic_rag_backend.knowledge.visible.summaries import contains_label, name_order
 
 TENANT = TenantId("t_" + "0" * 32)
 DOCUMENTS = st.sampled_from(["d1", "d2", "d3"])

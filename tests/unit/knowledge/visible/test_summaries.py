@@ -11,7 +11,7 @@ from sample_passages import visible_of
 
 from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
-from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
+from agentic_rag_backend.communities.summaries.keywords import MAX_PASSAGES, spread
 from agentic_rag_backend.communities.summaries.summary_writing import _make_label
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.knowledge.visible.weights import HALF_LIFE_DAYS, MAX_DOCUMENTS, recency, weigh_fact
+from agentic_rag_backend.knowledge.visible.facts import HALF_LIFE_DAYS, MAX_DOCUMENTS, recency, weigh_fact
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 times = st.none() | st.integers(-5000, 500).map(lambda days: NOW + timedelta(days=days))

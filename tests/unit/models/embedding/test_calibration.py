@@ -19,24 +19,22 @@ from agentic_rag_backend.models.embedding.calibration import (
     BUNDLED_CALIBRATION,
     BUNDLED_SCALE,
     CALIBRATIONS,
-    LEVELS,
-    CosineScale,
-    fit_scale,
-    make_calibration,
-    shares_below,
-)
-from agentic_rag_backend.models.embedding.calibrator import (
     LEAST_SEPARATION,
+    LEVELS,
     RETRY_S,
     SHARES,
     Calibrator,
+    CosineScale,
+    fit_scale,
     load_sample,
+    make_calibration,
     measure_calibration,
     sample_cosines,
     separation_of,
+    shares_below,
 )
-from agentic_rag_backend.retrieval.passages.marginal_relevance import similarities
-from agentic_rag_backend.retrieval.scoring.relevance import relevance
+from agentic_rag_backend.retrieval.passages.passage_features import similarities
+from agentic_rag_backend.retrieval.scoring import relevance
 
 BGE_SMALL = "onnx-6c9c6101a956d62d-d241a60d-cls-512-384"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.encoder_facts import FACTS_FILE, EncoderFacts, read_facts, written_facts
+from agentic_rag_backend.models.facts_files import FACTS_FILE, EncoderFacts, read_facts, written_facts
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from small_encoders import DIMENSIONS, SPECIAL, table_of, write_encoder
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
 from agentic_rag_backend.models.embedding.onnx import onnx_sessions
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.models.facts_files import EncoderFacts
 
 WORDS = ("query", "passage", "kelp", "harbour", "light", "storm")
 TABLE = table_of(WORDS)

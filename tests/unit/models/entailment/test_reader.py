@@ -12,7 +12,7 @@ import pytest
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.models.entailment.base import Inference, Label
 from agentic_rag_backend.models.entailment.reader import OnnxReader
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts, read_reader_facts
+from agentic_rag_backend.models.facts_files import ReaderFacts, read_reader_facts
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder, write_reader
 
 LABELS: tuple[Label, Label, Label] = ("contradiction", "entailment", "neutral")

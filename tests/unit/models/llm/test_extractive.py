@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentic_rag_backend.errors import ModelReplyInvalid
-from agentic_rag_backend.models.llm.base import ModelRequest
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, ModelRequest
 
 
 async def test_every_request_is_refused() -> None:

@@ -13,12 +13,10 @@ import pytest
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.models.endpoint import Call
 from agentic_rag_backend.models.llm import model_traits
-from agentic_rag_backend.models.llm.base import Message, ModelRequest
+from agentic_rag_backend.models.llm.base import BOOLEAN, INTEGER, TEXT, Message, ModelRequest, list_of, object_of, window_of
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, ReadObject, read_structured_reply
 from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
-from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
-from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_testing.models import quirks
 from agentic_rag_testing.models.server import ModelServer
 

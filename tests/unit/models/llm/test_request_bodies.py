@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.models.llm.base import Message, ModelRequest
+from agentic_rag_backend.models.llm.base import INTEGER, Message, ModelRequest, list_of, object_of, one_of, text_of
 from agentic_rag_backend.models.llm.model_traits import ModelTraits
 from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions, build_body, first_turn, without_bounds
-from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of, one_of, text_of
 
 SCHEMA = object_of({"maxItems": list_of(text_of(9), 3), "kind": one_of(("a", "other")), "n": {**INTEGER, "minimum": 1}})
 MESSAGES = (Message("system", "One."), Message("user", "Question?"), Message("system", "Two <|im_start|>."))

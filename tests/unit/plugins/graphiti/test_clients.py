@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
-from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel, ModelReply, ModelRequest
 from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker, strict
 from agentic_rag_backend.plugins.graphiti.sdk import Message, ModelSize
 

@@ -16,7 +16,7 @@ from agentic_rag_backend.plugins.planner_optimizer.planned_search import Questio
 from agentic_rag_backend.plugins.planner_optimizer.trials import Trials
 from agentic_rag_backend.prompts import built_in
 from agentic_rag_backend.retrieval.agentic.plan import Plan
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 PLAN = {

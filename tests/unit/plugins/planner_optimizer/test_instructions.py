@@ -19,8 +19,7 @@ from agentic_rag_backend.plugins.planner_optimizer.instructions import (
     write_prompt,
 )
 from agentic_rag_backend.prompts import Prompt, built_in, parse, read_file
-from agentic_rag_backend.retrieval.agentic.plan import PLAN_SCHEMA
-from agentic_rag_backend.retrieval.agentic.planner import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, prompt_values
+from agentic_rag_backend.retrieval.agentic.plan import PLACEHOLDERS, PLAN_SCHEMA, REQUIRED_PLACEHOLDERS, prompt_values
 
 QUESTION = "Where did the oceanographer Rowan Teller grow up?"
 TRAINING = TrainingWords.of([QUESTION, "Annual report of Lowmere", "Mill"])

@@ -10,7 +10,7 @@ from sample_passages import hit_of
 
 from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.constraints import (
+from agentic_rag_backend.retrieval.agentic.plan import (
     MAX_CONSTRAINTS,
     Avoided,
     NegativeConstraint,

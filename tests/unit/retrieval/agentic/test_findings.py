@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.findings import (
     VerifiedFact,
     by_rules,
@@ -18,6 +17,7 @@ from agentic_rag_backend.retrieval.agentic.findings import (
     verify_facts,
     with_name,
 )
+from agentic_rag_backend.retrieval.agentic.plan import NegativeConstraint
 
 QUESTION = "When did Rowan Teller join the laboratory?"
 FILM, DIRECTOR = EntityRef("e:film", "Slack Water", "work"), EntityRef("e:mara", "Mara Venn", "person")

@@ -6,10 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
-from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, filters_of, narrow_filter, plan_by_rules, plan_of
-from agentic_rag_backend.retrieval.agentic.stopping import Budget
+from agentic_rag_backend.retrieval.agentic.plan import (
+    MAX_QUERIES,
+    NegativeConstraint,
+    filters_of,
+    narrow_filter,
+    plan_by_rules,
+    plan_of,
+)
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Budget
 
 REPLY = {
     "primary_intent": "the  founder",

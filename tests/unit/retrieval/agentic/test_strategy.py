@@ -17,13 +17,12 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.search_session import RememberedConstraint, SessionMemory
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
 from agentic_rag_backend.prompts import parse
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
-from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL
+from agentic_rag_backend.retrieval.agentic.plan import NO_MODEL
+from agentic_rag_backend.retrieval.agentic.search_rounds import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.strategy import (
     EMPTIED,
     FORGOTTEN,
@@ -33,10 +32,9 @@ from agentic_rag_backend.retrieval.agentic.strategy import (
     Agentic,
     AgenticParts,
 )
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 Ask = Callable[..., Query]

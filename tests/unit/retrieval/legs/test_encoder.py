@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.base import QueryEncoder
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 

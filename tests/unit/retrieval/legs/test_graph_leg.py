@@ -12,7 +12,7 @@ import pytest
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.legs.graph_leg import DIRECT, FINDINGS, GraphLeg, LegAnswer
+from agentic_rag_backend.retrieval.base import DIRECT, FINDINGS, GraphLeg, LegAnswer
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.vector.base import ScoredId
 

@@ -6,7 +6,7 @@ import pytest
 
 from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.correction_options import resolve_correction
+from agentic_rag_backend.retrieval.options.model import resolve_correction
 from agentic_rag_backend.retrieval.registry import CORRECTABLE
 
 

@@ -13,7 +13,7 @@ import pytest
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
+from agentic_rag_backend.retrieval.caching import TenantCache
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 

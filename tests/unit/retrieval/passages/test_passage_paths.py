@@ -16,16 +16,14 @@ from agentic_rag_backend.domain.query import FactHit, GraphStep, Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
+from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
+from agentic_rag_backend.retrieval.hops import Hop, HopLink
 from agentic_rag_backend.retrieval.passages.passage_paths import (
     PassagePaths,
     PathsOfPassages,
     ResultChunks,
 )
-from agentic_rag_backend.retrieval.scoring.hops import Hop, HopLink
 
 AS_OF = datetime(2031, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.options.leg_weights import RequestOverrides
-from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults, Resolved
+from agentic_rag_backend.retrieval.requests.builder import RequestDefaults, Resolved
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features, FlagDefault
 
 ON = {DUAL_LEVEL: True}

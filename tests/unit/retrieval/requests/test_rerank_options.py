@@ -8,7 +8,7 @@ import pytest
 
 from agentic_rag_backend.domain.query import Rerank
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, RerankerUnavailable
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults, RerankRequests, RerankValue
+from agentic_rag_backend.retrieval.requests.builder import RerankDefaults, RerankRequests, RerankValue
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS, RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 

@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.models.embedding.base import Vectors
-from agentic_rag_backend.retrieval.rerank.late_interaction import LateInteraction, TokenVectorCache, max_sim
+from agentic_rag_backend.retrieval.rerank.scored import LateInteraction, TokenVectorCache, max_sim
 
 WORDS = ["who", "built", "the", "array", "text", "of", "a", "b", "title"]
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.query import Hit, Query, Rerank
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.llm.base import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.retrieval.rerank.listwise import STEP, WINDOW, Listwise, falling, judge_window, windows_of
+from agentic_rag_backend.retrieval.rerank.scored import STEP, WINDOW, Listwise, falling, judge_window, windows_of
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.server import ModelServer
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE
-from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.passages.passage_features import marginal_relevances, similarities
 
 SHARES = st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0])
 POOLS = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.9, 1.0]), st.integers(0, 5)), min_size=1, max_size=12)

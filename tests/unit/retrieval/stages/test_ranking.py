@@ -19,8 +19,7 @@ from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.retrieval import strategies
 from agentic_rag_backend.retrieval.rerank.base import Reranking
-from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever, cut
-from agentic_rag_backend.retrieval.stages.reranking import RerankedRetriever, reorder_hits
+from agentic_rag_backend.retrieval.stages.pipeline import RankedRetriever, RerankedRetriever, cut, reorder_hits
 
 Ask = Callable[..., Query]
 

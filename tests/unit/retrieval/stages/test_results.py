@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Correction, Hit, LegWeights, LevelWeights, Query, Rerank, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.stages.results import CachedRetriever, ResultCache, key_of
+from agentic_rag_backend.retrieval.caching import forbid_reuse
+from agentic_rag_backend.retrieval.stages.pipeline import CachedRetriever, ResultCache, key_of
 
 NOON = datetime(2024, 5, 1, 12, 0, 30, tzinfo=UTC)
 TENANT = Tenant(TenantId("t_" + "a" * 32), "acme", TenantState.ACTIVE, 7, NOON - timedelta(days=9))

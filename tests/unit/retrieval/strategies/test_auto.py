@@ -14,8 +14,8 @@ from sample_passages import theme_of
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.caching import reuse
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval import caching
+from agentic_rag_backend.retrieval.base import QueryEncoder
 from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, KEPT, RECENT_S, WITH_TREE, Auto, Latencies, WithSummaries
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
@@ -92,7 +92,7 @@ async def test_the_best_strategy_within_the_time(auto: Callable[..., Auto], quer
         for name, milliseconds in taken.items():
             for _ in range(3):
                 latencies.record(asked.tenant_id, name, milliseconds)
-        permission = reuse.begin()
+        permission = caching.begin()
         found = await auto(latencies).retrieve(asked)
         assert permission.allows(found) == (chosen == "dual_level"), "a choice for lack of time is not kept"
         assert found.trace.details["auto"]["strategy"] == chosen

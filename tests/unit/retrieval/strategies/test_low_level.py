@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.strategies.low_level import LowLevel, low_strategy_for
+from agentic_rag_backend.retrieval.strategies.dual_level import LowLevel, low_strategy_for
 
 Ask = Callable[..., Query]
 THEME, NAME = "How do the fishers and the energy company get on?", "Who opened the quay?"

@@ -15,12 +15,10 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.grading.model_grader import ModelGrader, grades_of
-from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
+from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
+from agentic_rag_backend.retrieval.grading import ModelGrader, grades_of
+from agentic_rag_backend.retrieval.rewriting import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
 from agentic_rag_backend.retrieval.stages.correction import Corrector
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.hyde import NO_MODEL, Hyde

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.themes.theme_selection import ThemeSelection, ancestors, select_themes
+from agentic_rag_backend.retrieval.themes.rating import ThemeSelection, ancestors, select_themes
 
 PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None}
 

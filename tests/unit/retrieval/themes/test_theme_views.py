@@ -11,15 +11,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from agentic_rag_backend.communities.views import CommunityView, JudgedCommunity
+from agentic_rag_backend.communities.theme_index import CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk, stable_id
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, SeenVersions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.language.tokens import text_tokens
-from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
-from agentic_rag_backend.retrieval.themes.theme_views import ThemeViews
+from agentic_rag_backend.retrieval.caching import TenantCache
+from agentic_rag_backend.retrieval.themes.finder import ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 

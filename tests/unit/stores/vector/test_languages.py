@@ -12,9 +12,8 @@ from language_sets import PASSAGES, QUESTIONS
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch
-from agentic_rag_backend.stores.vector.bm25 import STEMMED, Bm25Encoder, Bm25Parameters
+from agentic_rag_backend.stores.vector.bm25 import STEMMED, Bm25Encoder, Bm25Parameters, ngrams
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.ngrams import ngrams
 
 ENGLISH = Bm25Encoder(Bm25Parameters())
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.vector.tags import presence_tag, read_tag, tags_of, value_tag
+from agentic_rag_backend.stores.vector.conditions import presence_tag, read_tag, tags_of, value_tag
 
 
 def test_values_that_python_holds_equal_share_a_tag_and_others_do_not() -> None:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.stores.vector.vocabulary import Vocabulary
+from agentic_rag_backend.stores.vector.conditions import Vocabulary, tags_of
 
 A, B, C = (TenantId("t_" + letter * 32) for letter in "abc")
 

@@ -18,9 +18,7 @@ from fastapi import Request, Response
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import container_of
-from agentic_rag_backend.api.requests.form_fields import read_form
-from agentic_rag_backend.api.requests.guard import Handler
-from agentic_rag_backend.api.requests.json_body import JsonRoute, media_type_of
+from agentic_rag_backend.api.requests.bodies import Handler, JsonRoute, media_type_of, read_form
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import IdempotencyKeys, Owner, StoredResponse

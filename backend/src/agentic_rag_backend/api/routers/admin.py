@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Services
-from agentic_rag_backend.api.requests.guard import works_on_full_disk
+from agentic_rag_backend.api.requests.bodies import works_on_full_disk
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
-from agentic_rag_backend.api.schemas.knowledge.communities import CommunityStatus, RebuildBody
-from agentic_rag_backend.api.schemas.reconciliation import ReconcileBody, ReconcileStatus
+from agentic_rag_backend.api.schemas.knowledge.themes import CommunityStatus, RebuildBody
+from agentic_rag_backend.api.schemas.status import ReconcileBody, ReconcileStatus
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 
 router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)

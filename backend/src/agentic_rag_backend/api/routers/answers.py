@@ -13,11 +13,9 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
-from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
-from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope
+from agentic_rag_backend.api.requests.bodies import QUERY_BYTES, JsonRoute, reads
+from agentic_rag_backend.api.responses.envelopes import Envelope, Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.error_responses import problem_body, request_id_of
-from agentic_rag_backend.api.responses.field_selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,
     AnswerStreams,
@@ -28,9 +26,8 @@ from agentic_rag_backend.api.responses.resumption import (
 )
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.questions.answers import AnswerView, UsageView
-from agentic_rag_backend.api.schemas.questions.citations import CitationView
 from agentic_rag_backend.api.schemas.questions.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
-from agentic_rag_backend.api.schemas.questions.search import SearchView
+from agentic_rag_backend.api.schemas.questions.search import CitationView, SearchView
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound

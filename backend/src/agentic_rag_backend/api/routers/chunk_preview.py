@@ -10,9 +10,19 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Services, Writer
-from agentic_rag_backend.api.requests.form_fields import json_field, read_form, require_fields, text_field
-from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads, works_on_full_disk
-from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
+from agentic_rag_backend.api.requests.bodies import (
+    DOCUMENT_BYTES,
+    GuardedRoute,
+    json_field,
+    media_type_of,
+    read_form,
+    read_json,
+    reads,
+    require_fields,
+    require_json,
+    text_field,
+    works_on_full_disk,
+)
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import chunking_of
 from agentic_rag_backend.api.schemas.documents.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
-from agentic_rag_backend.api.requests.guard import works_on_full_disk
+from agentic_rag_backend.api.requests.bodies import works_on_full_disk
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.responses.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
 from agentic_rag_backend.application import Application

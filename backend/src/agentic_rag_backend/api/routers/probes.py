@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from agentic_rag_backend.api.dependencies import Process
 from agentic_rag_backend.api.responses.error_responses import RETRY_AFTER_S
-from agentic_rag_backend.api.schemas.health import Live, Ready
+from agentic_rag_backend.api.schemas.status import Live, Ready
 from agentic_rag_backend.application.status import model_states
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.errors import AgenticRagError

@@ -8,10 +8,8 @@ from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import shorten_timeout
-from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
-from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
-from agentic_rag_backend.api.responses.field_selection import Selectable, enveloped_parts, trace_meta
+from agentic_rag_backend.api.requests.bodies import QUERY_BYTES, JsonRoute, reads
+from agentic_rag_backend.api.responses.envelopes import Envelope, Selectable, enveloped_parts, trace_meta, wrap_data
 from agentic_rag_backend.api.schemas.questions.explanation import ExplainView
 from agentic_rag_backend.api.schemas.questions.questions import QUESTION_BYTES, DualLevelBody, ExplainBody, SearchBody
 from agentic_rag_backend.api.schemas.questions.search import DualLevelView, SearchView

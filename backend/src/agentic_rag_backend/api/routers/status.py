@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import RootModel, WithJsonSchema
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
-from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.requests.bodies import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
 from agentic_rag_backend.api.schemas.status import FlagView, RerankerView, StatusView, StrategyView
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Operator, Process, Reader
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound

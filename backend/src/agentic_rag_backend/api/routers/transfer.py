@@ -14,8 +14,7 @@ from starlette.background import BackgroundTask
 
 from agentic_rag_backend.api.dependencies import Operator, Process, container_of
 from agentic_rag_backend.api.middleware import lift_timeout
-from agentic_rag_backend.api.requests.guard import GuardedRoute, reads
-from agentic_rag_backend.api.requests.json_body import media_type_of
+from agentic_rag_backend.api.requests.bodies import GuardedRoute, media_type_of, reads
 from agentic_rag_backend.api.responses.attachments import content_disposition
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted

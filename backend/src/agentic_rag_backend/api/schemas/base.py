@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from agentic_rag_backend.retrieval.options.filter_fields import Number, Switch, Whole
-from agentic_rag_backend.retrieval.options.filter_fields import RequestModel as Body
+from agentic_rag_backend.retrieval.options.filters import Number, Switch, Whole
+from agentic_rag_backend.retrieval.options.filters import RequestModel as Body
 
 __all__ = ["Body", "Number", "Switch", "View", "Whole"]
 

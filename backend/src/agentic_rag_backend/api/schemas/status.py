@@ -1,15 +1,63 @@
-"""Status, features and strategies."""
+"""Status, features, strategies, health probes and comparisons of the stores."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.reconciliation import LastReconciliation
+from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.api.schemas.jobs import JobView
+from agentic_rag_backend.retrieval.options.filters import Switch
 from agentic_rag_backend.tenancy.features import Flag
+
+
+class Live(View):
+    """The process responds."""
+
+    status: Literal["ok"]
+
+
+class Ready(View):
+    """Whether requests can be served, with the state of each store and model."""
+
+    status: Literal["ok", "degraded", "unavailable"] = Field(description="`degraded`: the language model is unavailable")
+    stores: dict[str, str] = Field(description="state of each store and of the job queue: `ok` or the problem")
+    models: dict[str, str] = Field(description="state of the embedder and of the language model: `ok` or the problem")
+    workers: int | None = Field(description="live processes that run jobs; null if unknown")
+    reindex_required: bool = Field(False, description="another embedder made the vectors; run `agentic-rag reindex`")
+
+
+class ReconcileBody(Body):
+    """Options of a comparison of the stores."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"repair": True}]})
+
+    repair: Switch = Field(False, description="false: report differences, change nothing")
+    confirm: Switch = Field(
+        False,
+        description="with `repair`: remove data of no known document, even if it is much (`withheld` counts it)",
+    )
+
+
+class ReconcileStatus(View):
+    """Interval of the comparisons, and the last comparison. The job's `result` has the counts by kind."""
+
+    interval_s: float = Field(description="seconds between two scheduled comparisons with repair; 0: no scheduled comparisons")
+    last_job: JobView | None
+
+
+class LastReconciliation(View):
+    """Figures of the last finished comparison."""
+
+    finished_at: datetime
+    repair: bool
+    found: int
+    mended: int
+    skipped: int
+    unmendable: int
+    withheld: int
 
 
 class FlagView(View):

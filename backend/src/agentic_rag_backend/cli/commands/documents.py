@@ -13,14 +13,7 @@ import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, Session
 from agentic_rag_backend.cli.following import Job, finish_job, is_successful
-from agentic_rag_backend.cli.options import (
-    ChunkingStrategy,
-    ChunkSizes,
-    QuestionOptions,
-    WatchJob,
-    drop_unset,
-    parse_assignment,
-)
+from agentic_rag_backend.cli.options import ChunkingStrategy, ChunkSizes, QuestionOptions, WatchJob, drop_unset, parse_assignment
 from agentic_rag_backend.cli.output import Output, count_of, fields, format_time, table
 from agentic_rag_backend.cli.resources import Limit, Resource
 from agentic_rag_backend.errors import InvalidRequest, NotFound

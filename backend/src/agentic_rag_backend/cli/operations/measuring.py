@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import AgenticRagError
 
 if TYPE_CHECKING:
     from agentic_rag_backend.models.llm.base import LanguageModel
-    from agentic_rag_backend.models.llm.speed_measurement import LongPrompt, Speed
+    from agentic_rag_backend.models.measurement import LongPrompt, Speed
     from agentic_rag_backend.settings import Settings
 
 _EXTRACTION = (600, 400)
@@ -79,7 +79,7 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
 async def _measure_language_model(
     measurements: Measurements, settings: Settings, language_model: LanguageModel, name: str
 ) -> None:
-    from agentic_rag_backend.models.llm.speed_measurement import Measuring
+    from agentic_rag_backend.models.measurement import Measuring
 
     measuring = Measuring(language_model, name)
     try:
@@ -146,8 +146,8 @@ def _compare_speeds(work: str, needed_s: float, limit_s: float, advice: str) -> 
 
 
 async def _measure_embedder(measurements: Measurements, settings: Settings) -> None:
-    from agentic_rag_backend.container.embedders import open_embedder
-    from agentic_rag_backend.models.embedding.measurement import measure_embedder
+    from agentic_rag_backend.container.models import open_embedder
+    from agentic_rag_backend.models.measurement import measure_embedder
 
     remote = settings.embedder == "openai"
     batch = max(2, settings.embedding_batch_size) if remote else _BUNDLED_BATCH

@@ -35,7 +35,7 @@ def pull_model(
     ] = None,
 ) -> None:
     """Download a model into DATA_DIR/models and verify its files. A repeated command continues an interrupted download."""
-    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.container.models import models_folder
     from agentic_rag_backend.container.private_folder import make_private
     from agentic_rag_backend.models.installation import Hub, LocalFolder, install_model
 
@@ -99,7 +99,7 @@ def _find_model(settings: Settings, name: str) -> KnownModel:
 
 
 def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
-    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.container.models import models_folder
     from agentic_rag_backend.models.installation import has_files
 
     size = model.size_bytes
@@ -125,7 +125,7 @@ def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
 
 async def _check_models(settings: Settings, name: str | None) -> list[dict[str, Any]]:
     """Return the results of each model, one after the other, so that their times are comparable."""
-    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.container.models import models_folder
     from agentic_rag_backend.models.installation import has_files
 
     if name is not None:
@@ -152,7 +152,7 @@ async def _try_model(settings: Settings, model: KnownModel | None) -> dict[str, 
 
 
 async def _try_out(settings: Settings, model: KnownModel | None) -> ModelCheck:
-    from agentic_rag_backend.container.embedders import models_folder, open_encoder
+    from agentic_rag_backend.container.models import models_folder, open_encoder
     from agentic_rag_backend.models.checking import check_encoder, check_reader, check_reranker
     from agentic_rag_backend.models.installation import require_files
 

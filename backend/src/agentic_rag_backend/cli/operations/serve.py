@@ -19,9 +19,9 @@ import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of, suggest_encoder
-from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.listening import create_server, open_socket, run_server, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.progress import run_async
 from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
@@ -65,7 +65,7 @@ def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]
 
 async def _start_server(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import require_shared_stores
+    from agentic_rag_backend.container.deployment import require_shared_stores
 
     local = is_loopback(settings.host)
     if settings.operator_key is None and not local:
@@ -91,7 +91,7 @@ async def _serve_requests(
 ) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
-    from agentic_rag_backend.api.http_methods import build_routes
+    from agentic_rag_backend.api.responses.error_responses import build_routes
 
     data_dir = container.settings.data_dir
     app = create_app(container)
@@ -153,7 +153,7 @@ async def _ensure_credentials(container: Container, stored: Credentials | None, 
 
     If processes share the catalogue, one of them issues the tenant's first key. For the others the key is None.
     """
-    from agentic_rag_backend.container.shared_stores import shares_catalogue
+    from agentic_rag_backend.container.deployment import shares_catalogue
     from agentic_rag_backend.library import choose_tenant
 
     data_dir = container.settings.data_dir
@@ -194,7 +194,7 @@ def run_worker(
 async def _run_jobs(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.api.worker_app import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import require_shared_stores
+    from agentic_rag_backend.container.deployment import require_shared_stores
 
     require_shared_stores(settings, "'agentic-rag worker'")
     share_threads()

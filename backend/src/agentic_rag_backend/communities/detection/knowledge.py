@@ -13,8 +13,8 @@ from agentic_rag_backend.communities.detection.hierarchy import METHOD, Detectio
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.visible.names import name_order
-from agentic_rag_backend.knowledge.visible.support import is_visible, supports_now
+from agentic_rag_backend.knowledge.visible.facts import is_visible, supports_now
+from agentic_rag_backend.knowledge.visible.summaries import name_order
 from agentic_rag_backend.language.words import content_forms, inverse_frequency
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 

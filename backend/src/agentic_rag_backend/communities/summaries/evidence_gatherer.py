@@ -19,11 +19,11 @@ from agentic_rag_backend.communities.summaries.community_evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.summaries.labels import spread
+from agentic_rag_backend.communities.summaries.keywords import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, padded_words
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.visible.names import contains_label
-from agentic_rag_backend.knowledge.visible.support import supports_now
+from agentic_rag_backend.knowledge.visible.facts import supports_now
+from agentic_rag_backend.knowledge.visible.summaries import contains_label
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

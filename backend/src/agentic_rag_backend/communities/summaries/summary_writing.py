@@ -13,14 +13,23 @@ from agentic_rag_backend.communities.summaries.extractive_summaries import (
     MAX_FINDINGS,
     extractive_summary,
 )
-from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS
-from agentic_rag_backend.communities.summaries.labels import spread
+from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, spread
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
-from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import (
+    INTEGER,
+    NUMBER,
+    TEXT,
+    LanguageModel,
+    Message,
+    ModelReply,
+    ModelRequest,
+    list_of,
+    object_of,
+    text_of,
+)
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors, WordEncoder
-from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
+from agentic_rag_backend.retrieval.caching import TenantCache
 from agentic_rag_backend.telemetry.metrics import SENTENCES_CACHE, count_cache_use
 
 Spans = Sequence[tuple[int, int]]

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
-from agentic_rag_backend.generation.brief import Brief, with_failures
+from agentic_rag_backend.generation.base import Brief, with_failures
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.evidence.context import Passage, size_tokens
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.checked_sentences import SentenceGenerator, collect_events, finish_generation
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
-from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
-from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest, list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger

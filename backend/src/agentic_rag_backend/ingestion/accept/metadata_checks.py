@@ -8,8 +8,7 @@ from datetime import date
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
-from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, size_of
-from agentic_rag_backend.domain.size_limits import make_storable
+from agentic_rag_backend.domain.size_limits import MAX_KEYS, MAX_METADATA_BYTES, make_storable, size_of
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_KEY_CHARACTERS = 128

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, size_of
+from agentic_rag_backend.domain.size_limits import MAX_KEYS, MAX_METADATA_BYTES, size_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound

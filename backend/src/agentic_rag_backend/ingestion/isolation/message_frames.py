@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from typing import Any
 
-from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, Failure
+from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, CodeName, CodeRelation, Failure
 from agentic_rag_backend.domain.graph import (
     Alias,
     DocumentKnowledge,
@@ -26,7 +26,6 @@ from agentic_rag_backend.domain.graph import (
     Support,
 )
 from agentic_rag_backend.domain.location import Location, Region
-from agentic_rag_backend.domain.source_code import CodeName, CodeRelation
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
 from agentic_rag_backend.knowledge.identity.names import DocumentNames, OwnName

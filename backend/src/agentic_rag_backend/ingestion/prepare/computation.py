@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.document import Chunk, CodeRelation, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.errors import (
     AgenticRagError,
     ModelInputRefused,

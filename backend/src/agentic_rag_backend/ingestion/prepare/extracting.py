@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.document import Chunk, DocumentVersion
+from agentic_rag_backend.domain.document import Chunk, CodeRelation, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import FORMATS
-from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.accept.uploads import checked_method
@@ -18,7 +17,7 @@ from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, ModelResultCatalogue, TenantDirectory
 
 GROUP_SIZE = 64

@@ -10,9 +10,8 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.metadata import merge_file_fields
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.size_limits import make_storable
+from agentic_rag_backend.domain.size_limits import make_storable, merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
@@ -25,7 +24,7 @@ from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of, language_of
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     BegunJob,

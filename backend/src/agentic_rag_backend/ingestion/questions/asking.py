@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
+from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions, SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.questions.base import PATTERNS, QuestionWriter, WrittenQuestions, embedded_by, recipe_of
 from agentic_rag_backend.ingestion.questions.model_questions import MODEL, ModelQuestions

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions
 from agentic_rag_backend.knowledge.model_calls import BUDGET_SPENT, INVALID, NO_MODEL, DocumentModel, Inquiry, ResultRecord
 from agentic_rag_backend.language.words import content_forms
-from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 
 MODEL = "model"

@@ -10,7 +10,7 @@ from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.stores.catalogue.base import DocumentStatus
 from agentic_rag_backend.stores.graph.base import HeldVersion
 from agentic_rag_backend.stores.vector.base import NodeKind, StoredPoint
-from agentic_rag_backend.stores.vector.tags import tags_of
+from agentic_rag_backend.stores.vector.conditions import tags_of
 
 Differences = dict[Kind, list[str]]
 """Ids by kind. Vector kinds have ids of chunks or questions. Other kinds have document ids (with ``@version`` for knowledge)."""

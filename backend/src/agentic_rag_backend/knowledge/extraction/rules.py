@@ -27,14 +27,8 @@ from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FAC
 from agentic_rag_backend.knowledge.extraction.relations.validity import Validity, validities
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
-from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, types_of
-from agentic_rag_backend.knowledge.extraction.types.entity_types import (
-    CODE,
-    DATE,
-    OTHER,
-    PERSON,
-)
-from agentic_rag_backend.knowledge.extraction.types.word_scores import WordScores, load_scores
+from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, WordScores, load_scores, types_of
+from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, OTHER, PERSON
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000

@@ -10,11 +10,9 @@ from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS, Connection, require_range
-from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, weigh_mentions
-from agentic_rag_backend.knowledge.paths.trails import passage_factor, strength
+from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, passage_factor, strength, weigh_mentions
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, shared_chunk
 from agentic_rag_backend.knowledge.visible.entity_reader import no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

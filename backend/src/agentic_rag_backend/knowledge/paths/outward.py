@@ -15,9 +15,18 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.paths.base import EntityPath, PathOptions
-from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links
-from agentic_rag_backend.knowledge.paths.steps import connect_entities
-from agentic_rag_backend.knowledge.paths.trails import DECAY, Trail, Trails, passage_factor, path_score, strength
+from agentic_rag_backend.knowledge.paths.links import (
+    DECAY,
+    Link,
+    LinkOptions,
+    Links,
+    Trail,
+    Trails,
+    connect_entities,
+    passage_factor,
+    path_score,
+    strength,
+)
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact

@@ -16,21 +16,21 @@ from agentic_rag_backend.domain.graph import Direction, GraphEdge, normalise_nam
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.knowledge.paths.base import (
-    MAX_ENDS,
-    AmbiguousName,
-    Connection,
-    EntityPath,
-    PathOptions,
-    PathsFound,
+from agentic_rag_backend.knowledge.paths.base import MAX_ENDS, AmbiguousName, Connection, EntityPath, PathOptions, PathsFound
+from agentic_rag_backend.knowledge.paths.links import (
+    Link,
+    LinkOptions,
+    Links,
+    Trails,
+    connect_entities,
+    passage_factor,
+    path_score,
+    strength,
+    weigh_mentions,
 )
-from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, weigh_mentions
-from agentic_rag_backend.knowledge.paths.steps import connect_entities
-from agentic_rag_backend.knowledge.paths.trails import Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, shared_chunk
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
 from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact

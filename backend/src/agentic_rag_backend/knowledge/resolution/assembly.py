@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.edits import EditedEntity, EditedLabel, Edits
 from agentic_rag_backend.knowledge.resolution.groups import Group, group_names
 from agentic_rag_backend.knowledge.resolution.limits import NameKeys, NameLimits
-from agentic_rag_backend.language.times.periods import end_of
+from agentic_rag_backend.language.times import end_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
-from agentic_rag_backend.knowledge.tenant_graph.graph import EntityTexts, Names
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
+from agentic_rag_backend.knowledge.tenant_graph.graph import Acronyms, EntityTexts, Names
+from agentic_rag_backend.knowledge.tenant_graph.rows import Ints
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings
 
 NONE = -1

@@ -1,19 +1,73 @@
-"""A tenant's chunk–entity graph in memory, with visible knowledge only. The walk and the hops read it."""
+"""A tenant's chunk–entity graph in memory, with visible knowledge only. The walk and the hops read it.
+
+Index of names by the acronyms that abbreviate them, for questions that use an acronym that is no name.
+
+Entities that share chunks with an entity, bounded at hubs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
-from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys, Numbered
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
-from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges, Floats, Transitions
+from agentic_rag_backend.domain.graph import EntityRef
+from agentic_rag_backend.knowledge.extraction.names.aliases import acronyms_of
+from agentic_rag_backend.knowledge.tenant_graph.rows import Edges, Floats, Ints, Keys, Numbered, Transitions
+
+LONGEST = 8
+"""Letters of an acronym."""
+_MOST_ENTRIES = 1_000_000
+"""Pairs of acronym and name: 20 MB. Names beyond them, in alphabetical order, are not indexed."""
+
+
+class Acronyms:
+    """Normalised names by acronym. Built at the first use, in the caller's thread: 1 s for 200,000 names."""
+
+    __slots__ = ("_acronyms", "_building", "_built", "_names", "_ordered", "_positions")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """``names`` must not change."""
+        self._names = names
+        self._ordered: list[str] = []
+        self._acronyms: NDArray[np.bytes_] = np.zeros(0, dtype=f"S{LONGEST}")
+        self._positions: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._built = False
+        self._building = threading.Lock()
+
+    def names(self, short: str) -> Iterator[str]:
+        """Yield the names that begin with the first letter of ``short`` and that it abbreviates, in alphabetical order."""
+        with self._building:
+            if not self._built:
+                self._build_index()
+        acronym = short.lower().encode()
+        if len(acronym) > LONGEST:
+            return
+        start, end = np.searchsorted(self._acronyms, [acronym]), np.searchsorted(self._acronyms, [acronym], side="right")
+        for position in self._positions[int(start[0]) : int(end[0])].tolist():
+            yield self._ordered[position]
+
+    def _build_index(self) -> None:
+        ordered = sorted(self._names)
+        acronyms: list[bytes] = []
+        positions: list[int] = []
+        for position, name in enumerate(ordered):
+            words = name.split()
+            if len(words) < 2 or len(acronyms) >= _MOST_ENTRIES:
+                continue
+            for acronym in acronyms_of(words, longest=LONGEST):
+                if acronym[0] == name[0]:
+                    acronyms.append(acronym.encode())
+                    positions.append(position)
+        unsorted = np.array(acronyms, dtype=f"S{LONGEST}")
+        order = np.argsort(unsorted, kind="stable")
+        self._acronyms, self._positions = unsorted[order], np.array(positions, dtype=np.int32)[order]
+        self._names, self._ordered, self._built = (), ordered, True
+
 
 __all__ = ["ABOUT_WEIGHT", "EntityTexts", "Floats", "Ints", "Names", "TenantGraph", "inverse_frequencies"]
 
@@ -179,3 +233,72 @@ def inverse_frequencies(chunks: int, document_frequency: Ints) -> Floats:
     largest = int(document_frequency.max(initial=0))
     table = np.log1p(chunks / np.maximum(np.arange(largest + 1), 1))
     return np.asarray(table[document_frequency])
+
+
+READ_CHUNKS = 300
+"""Chunks of a hub whose entities are read. The keys of the chunks select them, so the choice is always the same."""
+
+
+def sharing_chunks(graph: TenantGraph, number: int, *, limit: int) -> Mapping[int, int]:
+    """Return the entities that share most chunks with an entity, with the number of shared chunks, at most ``limit``.
+
+    Of equal ones, rarer entities come first. Of entities with many chunks, `READ_CHUNKS` are read.
+    """
+    _, entities, _ = graph.mentions.gather(_select_chunks(graph, graph.links.of(number)))
+    neighbours, shared = np.unique(entities[entities != number], return_counts=True)
+    order = np.lexsort((graph.entity_keys[neighbours], graph.document_frequency[neighbours], -shared))[:limit]
+    return dict(zip(neighbours[order].tolist(), shared[order].tolist(), strict=True))
+
+
+def shared_count(graph: TenantGraph, entity_a: int, entity_b: int) -> int:
+    """Return the number of chunks that mention both entities."""
+    return len(np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b)))
+
+
+class SharedChunks:
+    """The chunks that mention entities of one set. They are counted once, for comparisons with many entities.
+
+    Args:
+        numbers: the entities of the set.
+    """
+
+    def __init__(self, graph: TenantGraph, numbers: Iterable[int]) -> None:
+        self._graph = graph
+        self._numbers = frozenset(numbers)
+        self._chunks, self._counts = _count_chunks(graph, self._numbers)
+
+    def sharing(self, candidates: Iterable[int], *, without: Iterable[int]) -> set[int]:
+        """Return the candidates that share a chunk with an entity of the set, ``without`` some of its entities."""
+        chunks, left_out = _count_chunks(self._graph, self._numbers.intersection(without))
+        counts = self._counts.copy()
+        counts[np.searchsorted(self._chunks, chunks)] -= left_out
+        other_chunks = self._chunks[counts > 0]
+        return {number for number in candidates if np.isin(self._graph.links.of(number), other_chunks).any()}
+
+
+def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Ints]:
+    """Return the chunks that mention some entities, in order, and how many of the entities each mentions."""
+    chunks = [graph.links.of(number) for number in numbers]
+    if not chunks:
+        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+    ordered, counts = np.unique(np.concatenate(chunks), return_counts=True)
+    return ordered, counts.astype(np.int32)
+
+
+def shared_chunk(graph: TenantGraph, entity_a: int, entity_b: int) -> str | None:
+    """Return the id of a chunk that mentions both entities, None without any. The key of the chunk selects it."""
+    common = np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b))
+    return None if not len(common) else graph.chunk_ids[int(common[np.argmin(graph.chunk_keys[common])])]
+
+
+def first_chunks(graph: TenantGraph, number: int, *, limit: int) -> list[str]:
+    """Return the ids of chunks that mention an entity, those about it first, at most ``limit``."""
+    _, chunks, weights = graph.links.gather(np.array([number]))
+    order = np.lexsort((graph.chunk_keys[chunks], -weights))[:limit]
+    return [graph.chunk_ids[chunk] for chunk in chunks[order].tolist()]
+
+
+def _select_chunks(graph: TenantGraph, chunks: Ints) -> Ints:
+    if len(chunks) <= READ_CHUNKS:
+        return chunks
+    return np.asarray(chunks[np.argpartition(graph.chunk_keys[chunks], READ_CHUNKS)[:READ_CHUNKS]])

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.knowledge.tenant_graph.entity_names import EntityNames
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, inverse_frequencies
-from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys, Numbered, Numbers
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DENSE_BELOW
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Column, Ints, RowPool
-from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges, Transitions
+from agentic_rag_backend.knowledge.tenant_graph.rows import Column, Edges, Ints, Keys, Numbered, Numbers, RowPool, Transitions
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings, Texts
 
 WORN_MINIMUM = 1000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentic_rag_backend.domain.graph import KnowledgeBatch
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
-from agentic_rag_backend.knowledge.visible.support import is_visible, supports_now
+from agentic_rag_backend.knowledge.tenant_graph.rows import Ints
+from agentic_rag_backend.knowledge.visible.facts import is_visible, supports_now
 
 
 class Texts(dict[str, int]):

@@ -1,16 +1,49 @@
 """Relationships as visible passages state them: weight and validity of hidden versions are left out, like their sentences.
 
+Code that reads many documents asks by ``versions``, the visible version of each document. Code that reads a few passages asks by
+``passages``, the chunks that the catalogue returned for their ids. Both give the same answer.
+
 A fact of an exclusive relation ends where a newer fact takes its place (`succession`).
+
+The weight is ``Σ confidence × recency`` over the visible documents. The confidence of a document is the sum over its sentences.
+The recency falls from 1 for a document of today towards ½, with half of the way in `HALF_LIFE_DAYS`: an old statement of a
+lasting fact keeps at least half of its weight. Functions of values only.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentic_rag_backend.domain.graph import GraphEdge, Relationship, StatedFact
-from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.language.times.periods import end_of
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import EntityRef, GraphEdge, Relationship, StatedFact, Support
+from agentic_rag_backend.language.times import end_of
+
+
+def is_visible(versions: Mapping[str, int], document_id: str, version: int) -> bool:
+    """Return whether this version of the document is the visible one."""
+    return versions.get(document_id) == version
+
+
+def supports_now(versions: Mapping[str, int], support: Support) -> bool:
+    """Return whether the support belongs to a visible version."""
+    return is_visible(versions, support.document_id, support.version)
+
+
+def states_now(passages: Mapping[str, VisibleChunk], support: Support) -> bool:
+    """Return whether the support's chunk is visible in the support's version."""
+    passage = passages.get(support.chunk_id)
+    return passage is not None and passage.chunk.version == support.version
+
+
+def all_there(passages: Mapping[str, VisibleChunk], supports: Iterable[Support]) -> bool:
+    """Return whether every support's chunk is visible in any version.
+
+    A chunk keeps its id only if its text is unchanged, so a text written from an older version is still supported.
+    """
+    return all(support.chunk_id in passages for support in supports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +109,34 @@ def edge_of(relationship: Relationship) -> GraphEdge:
     """Return a relationship without its passages."""
     ends = (relationship.source_id, relationship.target_id)
     return GraphEdge(relationship.id, *ends, relationship.relation, relationship.weight)
+
+
+HALF_LIFE_DAYS = 365
+OLD_RECENCY = 0.5
+"""Recency that the oldest documents come near."""
+MAX_DOCUMENTS = 20
+"""Documents that count: those with the most weight."""
+
+
+def recency(since: datetime | None, moment: datetime | None) -> float:
+    """Return the recency at ``moment`` of a document of the time ``since``, in (0.5, 1].
+
+    Age counts in whole days, so a weight does not change between two searches of one day. It is 1 where a time is not known.
+    """
+    if since is None or moment is None:
+        return 1.0
+    days = max((moment - since).days, 0)
+    return OLD_RECENCY + (1 - OLD_RECENCY) * math.exp2(-days / HALF_LIFE_DAYS)
+
+
+def weigh_fact(statements: Iterable[tuple[str, float, datetime | None]], moment: datetime | None) -> float:
+    """Return the weight of a relationship, rounded to three digits.
+
+    Args:
+        stated: document id, confidence and time of each passage. The largest product of a document counts.
+        moment: time for which the weight is asked. None gives all documents the recency 1.
+    """
+    documents: dict[str, float] = {}
+    for document, confidence, since in statements:
+        documents[document] = max(documents.get(document, 0.0), confidence * recency(since, moment))
+    return round(sum(sorted(documents.values(), reverse=True)[:MAX_DOCUMENTS]), 3)

@@ -1,4 +1,7 @@
-"""The visible part of a summary: prose, findings, names and keywords disappear with the passages they rest on."""
+"""The visible part of a summary: prose, findings, names and keywords disappear with the passages they rest on.
+
+The names that may be shown: those that visible documents use.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
+from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support, contains_name
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.visible.names import contains_label
-from agentic_rag_backend.knowledge.visible.support import all_there
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.knowledge.visible.facts import all_there
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+
+
+def name_order(name: str, label: str) -> tuple[bool, str]:
+    """Return the sort key of an entity's names. Of the names that visible versions use, the first one is shown.
+
+    The entity's label in the graph store comes first, then the names in alphabetical order. The result depends on visible
+    versions only, so the purge of a hidden version does not change it.
+    """
+    return name != label, name
+
+
+def contains_label(passage: VisibleChunk, label: str) -> bool:
+    """Return whether the passage, its document's title or a heading above it contains the label, in their current form."""
+    texts = (passage.chunk.text, passage.document_title, *passage.chunk.location.headings)
+    return any(contains_name(text, label) for text in texts)
 
 
 def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:

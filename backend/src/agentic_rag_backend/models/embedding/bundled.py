@@ -28,9 +28,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import FairThreadPool, current_actor
-from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors, Vectors
-from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.embedding.encoder_facts import BUNDLED_FACTS, EncoderFacts, read_facts
+from agentic_rag_backend.models.embedding.base import BusyClock, EmbedderStats, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.models.embedding.onnx.onnx_graph import list_operators
 from agentic_rag_backend.models.embedding.onnx.onnx_sessions import (
@@ -40,6 +38,7 @@ from agentic_rag_backend.models.embedding.onnx.onnx_sessions import (
     possible_arithmetic,
 )
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, split_pieces
+from agentic_rag_backend.models.facts_files import BUNDLED_FACTS, EncoderFacts, read_facts
 from agentic_rag_backend.priority import BACKGROUND, lower_thread
 
 WINDOW = BUNDLED_FACTS.max_word_pieces - 2

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
 from agentic_rag_backend.language.tokens import estimate_tokens
-from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
-from agentic_rag_backend.models.embedding.clock import BusyClock
+from agentic_rag_backend.models.embedding.base import BusyClock, EmbedderStats, Vectors
 from agentic_rag_backend.models.endpoint import Call, Endpoint
 from agentic_rag_backend.models.model_health import Health
 

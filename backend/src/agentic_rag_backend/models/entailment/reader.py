@@ -12,7 +12,7 @@ import numpy as np
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.models.entailment.base import Inference, Pair
-from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
+from agentic_rag_backend.models.facts_files import ReaderFacts
 from agentic_rag_backend.models.pairs import PairSession, run_in
 
 

@@ -24,7 +24,16 @@ from agentic_rag_backend.language.prompt_marks import restore_all, restore_marks
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.model_traits import Refusals
-from agentic_rag_backend.models.llm.replies.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
+from agentic_rag_backend.models.llm.replies.completions import (
+    FILTERED,
+    Assembly,
+    BrokenStream,
+    estimated_usage,
+    read_chunk,
+    read_completion,
+    read_whole_reply,
+    usage_of,
+)
 from agentic_rag_backend.models.llm.replies.reply_reading import (
     RawReply,
     ReadObject,
@@ -33,7 +42,6 @@ from agentic_rag_backend.models.llm.replies.reply_reading import (
     read_structured_reply,
     read_text,
 )
-from agentic_rag_backend.models.llm.replies.stream_assembly import Assembly, BrokenStream, read_whole_reply
 from agentic_rag_backend.models.llm.request_bodies import (
     SECOND_TEMPERATURE,
     Body,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
 from agentic_rag_backend.plugins.graphiti.driver import GraphReader, TenantDriver

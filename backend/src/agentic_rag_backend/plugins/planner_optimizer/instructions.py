@@ -17,8 +17,7 @@ from pathlib import Path
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.prompts import Prompt, built_in, parse
-from agentic_rag_backend.retrieval.agentic.plan import PLAN_SCHEMA
-from agentic_rag_backend.retrieval.agentic.planner import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, prompt_values
+from agentic_rag_backend.retrieval.agentic.plan import PLACEHOLDERS, PLAN_SCHEMA, REQUIRED_PLACEHOLDERS, prompt_values
 
 NAME = "agentic_plan"
 MAX_INSTRUCTION = 12_000

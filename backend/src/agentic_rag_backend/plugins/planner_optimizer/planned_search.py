@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.plugins.planner_optimizer.examples import Example
-from agentic_rag_backend.retrieval.agentic.plan import Plan
-from agentic_rag_backend.retrieval.agentic.planner import FixedPlan, Planner
+from agentic_rag_backend.retrieval.agentic.plan import FixedPlan, Plan, Planner
 from agentic_rag_backend.retrieval.agentic.strategy import Agentic, AgenticParts
 from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
 from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest

@@ -11,9 +11,8 @@ from typing import Any
 from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.plugins.planner_optimizer.planned_search import PlannedSearch, Question
 from agentic_rag_backend.prompts import Prompt
-from agentic_rag_backend.retrieval.agentic.plan import plan_of
-from agentic_rag_backend.retrieval.agentic.planner import Planner, prompt_values
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.agentic.plan import Planner, plan_of, prompt_values
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
 

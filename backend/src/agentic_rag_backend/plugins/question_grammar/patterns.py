@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
+from agentic_rag_backend.domain.document import MAX_QUESTION_CHARACTERS, Chunk
 from agentic_rag_backend.ingestion.questions.base import PATTERNS, WrittenQuestions
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord

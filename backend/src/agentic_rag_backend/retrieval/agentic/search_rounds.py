@@ -1,20 +1,179 @@
-"""The state of a loop: its rounds, what they found, and what they taught; and the form of it in a trace."""
+"""The rounds of the agentic loop: their searches, the entities they avoid, what they found, and their form in a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval
-from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
-from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, keep_hits
+from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, LinkCondition, Not
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.domain.query import FactHit, Hit, Query, Retrieval
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader, namesakes
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
-from agentic_rag_backend.retrieval.agentic.plan import Plan
-from agentic_rag_backend.retrieval.agentic.recall import Recalled
+from agentic_rag_backend.retrieval.agentic.plan import Avoided, NegativeConstraint, Plan, keep_hits, narrow_filter
 from agentic_rag_backend.retrieval.agentic.sessions import Carried
-from agentic_rag_backend.retrieval.agentic.stopping import Meter, Progress
-from agentic_rag_backend.retrieval.legs.fused_hits import fused_hits, united_facts
+from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Meter, Progress
+from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.caching import forbid_reuse
+from agentic_rag_backend.retrieval.legs.fused_chunks import fused_hits, search_all, united_facts
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
+
+
+class ConstraintResolver:
+    """Finds the passages that mention avoided entities, and the documents about them.
+
+    Args:
+        links: finds passages by entity.
+        graphs: the tenants' graphs.
+        bearers: tells apart the documents of entities that share a name.
+    """
+
+    def __init__(self, links: LinkedChunks, graphs: TenantGraphs, bearers: BearerReader) -> None:
+        self._links = links
+        self._graphs = graphs
+        self._bearers = bearers
+
+    async def resolve_constraints(
+        self, query: Query, constraints: Sequence[NegativeConstraint]
+    ) -> tuple[list[Avoided], list[str]]:
+        """Return the constraints with their passages, and notes about those that have no effect.
+
+        Raises:
+            StoreUnavailable: the graph, which a constraint of the request needs, cannot be read.
+        """
+        exclusions: list[Avoided] = []
+        notes: list[str] = []
+        for constraint in constraints:
+            if constraint.kind != "entity":
+                exclusions.append(Avoided(constraint))
+                continue
+            try:
+                chunks = await self._links.resolve(query.tenant, LinkCondition("entity", "in", (constraint.value,)))
+                documents = await self._documents(query, constraint.value)
+            except StoreUnavailable as error:
+                if constraint.source == "request":
+                    raise
+                forbid_reuse()
+                notes.append(f"a negative constraint was dropped: {error.code}")
+                continue
+            if isinstance(chunks, ChunkSet) and chunks.ids:
+                exclusions.append(Avoided(constraint, chunks.ids, documents))
+            else:
+                notes.append(f"negative_constraints: no visible passage mentions the entity {constraint.value[:60]!r}")
+        return exclusions, notes
+
+    async def _documents(self, query: Query, value: str) -> frozenset[str]:
+        """Return the documents about the entity of an id, and about no other entity of its name."""
+        graph = await self._graphs.graph(query.tenant)
+        number = graph.find_mentioned_number(value)
+        if number is None:
+            return frozenset()
+        name = normalise_name(graph.entity(number).name)
+        numbers = namesakes(graph, name)
+        if len(numbers) < 2:
+            return frozenset()
+        bearers = (await self._bearers.read(query.tenant_id, graph, {name: numbers})).get(name, ())
+        other_documents = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
+        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - other_documents
+
+    async def filter(self, query: Query, plan: Filter | None) -> Filter | None:
+        """Return the filter of a plan without links, in addition to the query's own filter.
+
+        Raises:
+            StoreUnavailable: the graph cannot be read.
+        """
+        return narrow_filter(query.filters, await self._links.resolve(query.tenant, plan))
+
+
+def without(narrowing: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
+    """Return the filter without what avoided entities have, so that searches find other passages in their place."""
+    chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
+    documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
+    if chunks:
+        narrowing = narrow_filter(narrowing, Not(ChunkSet(chunks, LinkCondition("entity", "in"))))
+    return narrow_filter(narrowing, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else narrowing
+
+
+DEPTH = 100
+"""Candidates of each search: as many as the largest limit of a request, so that no score depends on the limit."""
+LEG_WEIGHTS: Mapping[str, float] = {"graph": 1.0, "dense": 0.3, "sparse": 0.15}
+"""Graph search includes a search by the question's vector and BM25. ``dense`` is the search by the hypothetical passage of a
+plan, ``sparse`` the searches by all other wordings together."""
+LATER_WEIGHT = 0.5
+"""Weight of each later round relative to the first one, which searches the question itself."""
+MAX_ENTITIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The searches of one round by name, their weights, and what failed."""
+
+    found: Mapping[str, Retrieval]
+    weights: Mapping[str, float]
+    failures: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def hits(self) -> list[Hit]:
+        """All hits, each once."""
+        return list({hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}.values())
+
+
+class SessionRecall:
+    """Runs the searches of a round at the same time."""
+
+    def __init__(self, stores: Stores, strategies: Strategies) -> None:
+        self._stores = stores
+        self._strategies = strategies
+
+    async def search(self, query: Query, plan: Plan, number: int, entities: Sequence[str], *, cascade: bool) -> Recalled:
+        """Return what the searches found, at most `DEPTH` hits each.
+
+        Args:
+            query: with the filter of the round.
+            number: of the round, from 1.
+            entities: ids or names for the graph search, in addition to those that the first query names.
+            cascade: False: search by vector alone.
+
+        Raises:
+            AgenticRagError: all searches failed.
+        """
+        searched = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
+        vector, failure = await self._stores.encoder.mean_of(searched, [plan.hyde_passage] if plan.hyde_passage else [])
+        round_weight = 1.0 if number == 1 else LATER_WEIGHT
+        searches: dict[str, Awaitable[Retrieval]] = {}
+        weights: dict[str, float] = {}
+
+        def add(name: str, leg: str, query: Query, share: float) -> None:
+            searches[name] = self._strategies.retrieve(leg, query)
+            weights[name] = LEG_WEIGHTS[leg] * round_weight * share
+
+        if vector is not None or not cascade:
+            add(f"round_{number}_dense", "dense", searched if vector is None else replace(searched, embedding=vector), 1.0)
+        if cascade:
+            add(f"round_{number}_graph", "graph", with_entities(searched, entities), 1.0)
+            further_queries = plan.search_queries[1:]
+            for rank, text in enumerate(further_queries, start=2):
+                add(f"round_{number}_sparse_{rank}", "sparse", replace(searched, text=text), 1.0 / len(further_queries))
+        outcome = await search_all(query, searches)
+        lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
+        retrievals = {name: replace(retrieval, hits=retrieval.hits[:DEPTH]) for name, retrieval in outcome.found.items()}
+        failures = [
+            *([failure] if failure else []),
+            *(failure for retrieval in retrievals.values() for failure in retrieval.trace.failures),
+            *lost,
+        ]
+        hidden = [*(reason for retrieval in retrievals.values() for reason in retrieval.trace.hidden), *lost]
+        return Recalled(retrievals, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
+
+
+def with_entities(query: Query, entities: Sequence[str]) -> Query:
+    """Return the query with further entities to start from, except those that the question does not mean."""
+    names = [*query.options.get("entities", ()), *(entity for entity in entities if entity not in query.not_meant)]
+    return replace(query, options={**query.options, "entities": list(dict.fromkeys(names))[:MAX_ENTITIES]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,22 +17,34 @@ from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
-from agentic_rag_backend.retrieval.agentic.agentic_options import COVERED, AgenticOptions
-from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, without
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, keep_hits, parse_constraints, unite_constraints
-from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflection
-from agentic_rag_backend.retrieval.agentic.plan import Plan
-from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
-from agentic_rag_backend.retrieval.agentic.recall import Recalled, SessionRecall
-from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
-from agentic_rag_backend.retrieval.agentic.search_rounds import Loop, SearchRound, loop_details, methods
+from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reading, Reflection, Reflector
+from agentic_rag_backend.retrieval.agentic.plan import (
+    NO_MODEL,
+    FirstPlans,
+    NegativeConstraint,
+    Plan,
+    Planner,
+    keep_hits,
+    parse_constraints,
+    unite_constraints,
+)
+from agentic_rag_backend.retrieval.agentic.search_rounds import (
+    ConstraintResolver,
+    Loop,
+    Recalled,
+    SearchRound,
+    SessionRecall,
+    loop_details,
+    methods,
+    without,
+)
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of, session_details
-from agentic_rag_backend.retrieval.agentic.stopping import Meter, novelty, stop_reason
+from agentic_rag_backend.retrieval.agentic.stopping import COVERED, AgenticOptions, Meter, novelty, stop_reason
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
+from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph, time_detail
-from agentic_rag_backend.retrieval.passages.measured_relevance import measured_relevance
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.passages.passage_features import measured_relevance
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
 

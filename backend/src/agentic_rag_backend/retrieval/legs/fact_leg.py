@@ -15,10 +15,9 @@ from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
-from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
+from agentic_rag_backend.retrieval.base import LegAnswer, Stores
 from agentic_rag_backend.retrieval.passages.hydration import passes
-from agentic_rag_backend.retrieval.scoring.rank_fusion import min_max
+from agentic_rag_backend.retrieval.scoring import min_max
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -1,4 +1,4 @@
-"""The base of the options of strategies and rerankers: a pydantic model beside each class, whose fields a request may set."""
+"""Options that a request may set: the base of the options of strategies and rerankers, and the correction of a request."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest, in_field
 
 Schema = Mapping[str, Any]
@@ -156,3 +157,52 @@ class ContradictionsOption(RequestOptions):
     """Options of every strategy."""
 
     contradictions: bool = Field(False, description="whether to return statements that contradict a result")
+
+
+class CorrectionOptions(MaxCallsOption):
+    """Options of a correction, in ``corrective`` and of the strategy `corrective`."""
+
+    relevance_threshold: float = Field(0.7, ge=0, le=1, description="least grade of a relevant result")
+    max_refinement_attempts: int = Field(2, ge=0, le=5, description="maximum number of searches with other wordings")
+    min_relevant: int = Field(1, ge=1, le=10, description="relevant results that are sufficient")
+
+
+_FIELDS = {
+    "relevance_threshold": "threshold",
+    "max_refinement_attempts": "attempts",
+    "min_relevant": "min_relevant",
+    "max_calls": "max_calls",
+}
+CorrectionValue = bool | Mapping[str, Any] | None
+
+
+def correction_of(options: Mapping[str, Any]) -> Correction:
+    """Return the correction that valid options describe."""
+    return Correction(**{field: options[option] for option, field in _FIELDS.items() if option in options})
+
+
+def resolve_correction(value: CorrectionValue, strategy: str, correctable: Collection[str]) -> Correction | None:
+    """Return the correction of a request; None: none.
+
+    Args:
+        value: as the caller wrote it.
+        strategy: canonical name.
+        correctable: the strategies that can be corrected.
+
+    Raises:
+        InvalidRequest: the value is neither a boolean nor an object, an option is unknown or invalid, or the strategy cannot be
+            corrected.
+    """
+    if value is None or value is False:
+        return None
+    options = {} if value is True else value
+    if not isinstance(options, Mapping):
+        raise InvalidRequest(f"corrective must be true, false or an object; got {format_value(value)}")
+    if strategy not in correctable:
+        raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
+    schemas = CorrectionOptions.schemas()
+    for option, chosen in options.items():
+        if option not in schemas:
+            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(schemas)}", field=option)
+        CorrectionOptions.check_option(option, chosen, of="corrective")
+    return correction_of(options)

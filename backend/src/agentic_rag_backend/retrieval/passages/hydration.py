@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches_filter, valid_at, valid_until
-from agentic_rag_backend.domain.query import EntityRef, Query
+from agentic_rag_backend.domain.graph import EntityRef
+from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)

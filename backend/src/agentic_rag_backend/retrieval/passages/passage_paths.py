@@ -21,12 +21,12 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.paths.base import Connection, EntityPath, PathOptions
+from agentic_rag_backend.knowledge.paths.links import Trail
 from agentic_rag_backend.knowledge.paths.outward import Breadth, Outward, Shown
-from agentic_rag_backend.knowledge.paths.trails import Trail
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.hops import Hop, strength
 from agentic_rag_backend.retrieval.passages.hydration import passes
-from agentic_rag_backend.retrieval.scoring.hops import Hop, strength
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)

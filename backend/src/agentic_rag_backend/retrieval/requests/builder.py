@@ -1,16 +1,23 @@
-"""Builds a `Query` from a request, and validates strategy, weights, filters and options."""
+"""Builds a `Query` from a request: limits and weights, reranking, strategy, filters and options are resolved and validated.
+
+Precedence: the request, then a preset, then the tenant's flags, then the deployment's settings.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
-from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Rerank
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.errors import in_field
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.options.correction_options import resolve_correction
 from agentic_rag_backend.retrieval.options.filters import parse_filter
+from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights
+from agentic_rag_backend.retrieval.options.model import RequestOptions, format_value, optional_field, resolve_correction
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.registry import (
     CORRECTABLE,
@@ -20,10 +27,194 @@ from agentic_rag_backend.retrieval.registry import (
     options_without_effect,
     with_names,
 )
-from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.requests.rerank_options import RerankRequests
 from agentic_rag_backend.retrieval.requests.search_requests import DualLevelRequest, SearchRequest
+from agentic_rag_backend.retrieval.rerank.registry import (
+    MAX_CANDIDATES,
+    NONE,
+    RERANKERS,
+    RerankerRegistry,
+    check_reranker_options,
+)
+from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
+
+DEFAULT_LIMIT = 5
+_LEVELS = ("low", "high", "preset")
+_LEGS = ("dense", "sparse")
+_WEIGHTS_OF: Mapping[str, tuple[str, ...]] = {"auto": _LEVELS, "dual_level": _LEVELS, "hybrid": _LEGS}
+_OFF = "weights have no effect: dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Resolved values of a query, and warnings about adjusted values. If ``leg_weights`` is None, the deployment's apply."""
+
+    limit: int
+    high_limit: int
+    weights: LevelWeights
+    leg_weights: LegWeights | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class RequestDefaults:
+    """Completes requests from the deployment's settings and the tenant's flags.
+
+    Args:
+        features: the feature flags.
+        low_limit: default number of chunks if both levels answer.
+        high_limit: default number of themes for `community` and for strategies that also return chunks.
+        weights: level weights of tenants that set none.
+    """
+
+    def __init__(self, features: Features, *, low_limit: int, high_limit: int, weights: LevelWeights) -> None:
+        self._features = features
+        self.low_limit = low_limit
+        self.high_limit = high_limit
+        self.weights = LevelPolicy(features, weights)
+
+    def resolve(self, overrides: RequestOverrides, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
+        """Return limits and weights for a request.
+
+        Args:
+            strategy: canonical name.
+            flags: the tenant's flags.
+
+        Raises:
+            InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
+        """
+        weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
+        _check_weights(strategy, weight_names)
+        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.is_on(DUAL_LEVEL, flags))
+        weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
+        if weight_names and strategy == "auto" and not both_levels:
+            warnings = (_OFF,)
+        leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
+        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels)
+        return Resolved(
+            limit=low_limit,
+            high_limit=high_limit,
+            weights=weights,
+            leg_weights=leg_weights,
+            warnings=about_legs or warnings,
+        )
+
+    def _choose_limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool) -> tuple[int, int]:
+        low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
+        if strategy == "global":
+            # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
+            return low, overrides.limit or MAX_THEMES
+        if strategy == "community":
+            return low, overrides.limit or self.high_limit
+        return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
+
+
+def _check_weights(strategy: str, weight_names: tuple[str, ...]) -> None:
+    accepted = _WEIGHTS_OF.get(strategy, ())
+    wrong = [name for name in weight_names if name not in accepted]
+    if wrong:
+        takes = f"takes the weights {', '.join(accepted)}" if accepted else "takes no weights"
+        got = [f"weights.{name}" for name in wrong]
+        raise InvalidRequest(f"strategy {strategy!r} {takes}; got {', '.join(got)}", field=got[0])
+
+
+OVER_RETRIEVAL = 3
+"""Candidates for each result."""
+
+
+class SharedRerankOptions(RequestOptions):
+    """Options of every reranker."""
+
+    top_n: int = optional_field(ge=1, le=100)
+    candidates: int = optional_field(ge=1, le=MAX_CANDIDATES)
+    min_score: float = optional_field(ge=0, le=1)
+    timeout_ms: int = optional_field(ge=1, le=600_000)
+
+
+RerankValue = bool | str | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankDefaults:
+    """Deployment defaults.
+
+    Attributes:
+        reranker: the one of ``rerank: true``. `graph` is the best one without a further model (docs/reference/rerankers.md).
+        hybrid: reranker of `hybrid` for requests without ``rerank``. None: such requests are not reranked.
+        timeout_s: time limit of reranking in seconds.
+    """
+
+    reranker: str = "graph"
+    hybrid: str | None = None
+    timeout_s: float = 10.0
+
+
+def _names_one(value: RerankValue) -> bool:
+    return isinstance(value, str) or (isinstance(value, Mapping) and "name" in value)
+
+
+class RerankRequests:
+    """Completes and validates the reranking of requests."""
+
+    def __init__(self, rerankers: RerankerRegistry, defaults: RerankDefaults) -> None:
+        self._rerankers = rerankers
+        self._defaults = defaults
+
+    def resolve(self, value: RerankValue, *, strategy: str, limit: int) -> Rerank | None:
+        """Return the reranking of a request; None: none.
+
+        Args:
+            value: as the caller wrote it. None: the request does not name it.
+            strategy: canonical name.
+            limit: maximum number of results.
+
+        Raises:
+            InvalidRequest: an unknown reranker or option, or a value outside its limits.
+            RerankerUnavailable: this deployment lacks something that the reranker requires.
+            ModelUnavailable: the model of the reranker that the request names is known to be unavailable. With a reranker by
+                default, results keep the strategy's order in this case.
+        """
+        options = self._to_options(value, strategy)
+        name = str(options.pop("name"))
+        if name == NONE and set(options) <= {"candidates", "timeout_ms"}:
+            return None
+        with in_field("name") if isinstance(value, Mapping) and "name" in value else nullcontext():
+            reranker = self._rerankers.get(name)
+            try:
+                reranker.check()
+            except ModelUnavailable:
+                if _names_one(value):
+                    raise
+        shared = {option: options.pop(option) for option in SharedRerankOptions.schemas() if option in options}
+        for option, number in shared.items():
+            SharedRerankOptions.check_option(option, number, of="rerank")
+        check_reranker_options(name, options)
+        entry = RERANKERS[name]
+        candidates = shared.get("candidates", max(entry.least, OVER_RETRIEVAL * limit))
+        timeout_ms = shared.get("timeout_ms")
+        return Rerank(
+            name=name,
+            candidates=min(candidates, entry.most),
+            top_n=shared.get("top_n"),
+            min_score=float(shared.get("min_score", 0.0)),
+            timeout_s=self._defaults.timeout_s if timeout_ms is None else timeout_ms / 1000,
+            own_timeout=timeout_ms is not None,
+            options=options,
+        )
+
+    def _to_options(self, value: RerankValue, strategy: str) -> dict[str, Any]:
+        """Return the object form of a value."""
+        if value is None:
+            return {"name": (self._defaults.hybrid if strategy == "hybrid" else None) or NONE}
+        if isinstance(value, bool):
+            return {"name": self._defaults.reranker if value else NONE}
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, Mapping):
+            raise InvalidRequest(f"rerank must be true, false, a name or an object; got {format_value(value)}")
+        name = value.get("name", self._defaults.reranker)
+        if not isinstance(name, str):
+            raise InvalidRequest(f"rerank.name must be a text; got {format_value(name)}", field="name")
+        return {**value, "name": name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from agentic_rag_backend.retrieval.options.filter_fields import AS_OF_DESCRIPTION, AsOf, Number, RequestModel, Switch, Whole
+from agentic_rag_backend.retrieval.options.filters import AS_OF_DESCRIPTION, AsOf, Number, RequestModel, Switch, Whole
 from agentic_rag_backend.retrieval.options.leg_weights import RequestOverrides
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 

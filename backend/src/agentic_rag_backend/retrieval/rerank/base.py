@@ -1,4 +1,7 @@
-"""The reranker port."""
+"""The reranker port.
+
+The text of a candidate as a reranker reads it.
+"""
 
 from __future__ import annotations
 
@@ -51,3 +54,11 @@ class Reranker(Protocol):
             ModelUnavailable: the model behind it did not answer.
             StoreUnavailable: a store did not answer.
         """
+
+
+def passage_of(hit: Hit) -> str:
+    """Return the document's title, the headings above the chunk, and its text. A heading that repeats the title is left out."""
+    title = hit.visible.document_title.strip()
+    chunk = hit.visible.chunk
+    above = [title, *(heading for heading in chunk.location.headings if heading != title)]
+    return "\n".join((*(line for line in above if line and not chunk.text.startswith(line)), chunk.text))

@@ -1,4 +1,4 @@
-"""`graph`: the tenant's graph decides between candidates, by what connects them with the entities of the question.
+"""Rerankers by the tenant's stores: `graph` by its graph, and `mmr` by vectors.
 
 Signals: the mass of a personalised PageRank walk (Gutiérrez et al., "HippoRAG", 2024), the distance from the centre entities, and
 the mentions of them. Mass refines the order of the strategy: the score is the geometric mean of both. Distance and mentions
@@ -23,8 +23,11 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.retrieval.options.model import MAX_NAMES, Name, RequestOptions, optional_field
+from agentic_rag_backend.retrieval.passages.passage_features import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.rerank.base import Reranking
+from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 
 CANDIDATE_SHARE = 0.35
 """Share of the walk's start mass on the candidates. The rest is on the centre entities."""
@@ -200,3 +203,38 @@ def _find_new_numbers(numbers: NDArray[np.integer], visited: Container[int]) -> 
 
 
 SIGNALS: Mapping[str, Callable[[Pool], list[float]]] = {"mass": mass, "distance": distance, "mentions": mentions}
+
+
+DEFAULT_LAMBDA = 0.7
+"""Share of relevance; the rest is the share of novelty."""
+
+
+class MmrRequestOptions(RequestOptions):
+    share: float = Field(
+        DEFAULT_LAMBDA, ge=0, le=1, alias="lambda", description="share of relevance; the rest is the share of novelty"
+    )
+
+
+class Mmr:
+    """Chooses greedily. ``options.lambda`` in [0, 1] is the share of relevance: 1 keeps the order of the strategy."""
+
+    def __init__(self, vectors: VectorStore, calibrator: Calibrator) -> None:
+        self._vectors = vectors
+        self._calibrator = calibrator
+
+    def check(self) -> None:
+        """It can always be used."""
+
+    async def rerank(self, query: Query, candidates: Sequence[Hit], account: UsageAccount) -> Reranking:
+        """Return the value of each candidate at its choice. Relevance is its score ÷ the best score.
+
+        Similarity is the calibrated cosine of the stored vectors, 0 if negative or if a chunk has no vector.
+        """
+        ids = [hit.id for hit in candidates]
+        share = float(query.rerank.options.get("lambda", DEFAULT_LAMBDA)) if query.rerank is not None else DEFAULT_LAMBDA
+        stored = await self._vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
+        calibration = await self._calibrator.current_calibration()
+        similar = similarities([stored.get(id) for id in ids], calibration.passages)
+        best = max((hit.score for hit in candidates), default=0.0) or 1.0
+        values = marginal_relevances(ids, [hit.score / best for hit in candidates], similar, share)
+        return Reranking(scores=values, details={"lambda": share})

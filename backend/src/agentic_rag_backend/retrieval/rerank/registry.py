@@ -1,26 +1,45 @@
-"""The registry of rerankers: name, description, options and builder."""
+"""The registry of rerankers: name, description, options and builder.
+
+`none`: the candidates keep the scores of the strategy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentic_rag_backend.domain.query import Hit, Query
+from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.base import TokenEncoder
-from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.retrieval.options.model import RequestOptions
-from agentic_rag_backend.retrieval.rerank.base import Reranker
-from agentic_rag_backend.retrieval.rerank.graph import GraphReranker, GraphRerankRequestOptions
-from agentic_rag_backend.retrieval.rerank.late_interaction import LateInteraction, TokenVectorCache
-from agentic_rag_backend.retrieval.rerank.listwise import Listwise, ListwiseRequestOptions
-from agentic_rag_backend.retrieval.rerank.mmr import Mmr, MmrRequestOptions
-from agentic_rag_backend.retrieval.rerank.scored import ScoredByModel
-from agentic_rag_backend.retrieval.rerank.unchanged import Unchanged
+from agentic_rag_backend.retrieval.rerank.base import Reranker, Reranking
+from agentic_rag_backend.retrieval.rerank.graph import GraphReranker, GraphRerankRequestOptions, Mmr, MmrRequestOptions
+from agentic_rag_backend.retrieval.rerank.scored import (
+    LateInteraction,
+    Listwise,
+    ListwiseRequestOptions,
+    ScoredByModel,
+    TokenVectorCache,
+)
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.stores.vector.base import VectorStore
+
+
+class Unchanged:
+    """Returns the scores of the strategy."""
+
+    def check(self) -> None:
+        """It can always be used."""
+
+    async def rerank(self, query: Query, candidates: Sequence[Hit], account: UsageAccount) -> Reranking:
+        """Return the own score of each candidate."""
+        return Reranking(scores={hit.id: hit.score for hit in candidates})
+
 
 NONE = "none"
 MAX_CANDIDATES = 300

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Correction, Query, Retrieval
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.grading.model_grader import Graded, ModelGrader
-from agentic_rag_backend.retrieval.passages.measured_relevance import measured_relevance
-from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter, Rewrites
+from agentic_rag_backend.retrieval.grading import Graded, ModelGrader
+from agentic_rag_backend.retrieval.passages.passage_features import measured_relevance
+from agentic_rag_backend.retrieval.rewriting import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -18,15 +18,14 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import SharedChunks, TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
-from agentic_rag_backend.knowledge.visible.name_bearers import BearerReader, NameBearer, namesakes
+from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.language.descriptions import find_belongings
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
+from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.stages.described_names import (
     SAMPLE,
     DescribedName,

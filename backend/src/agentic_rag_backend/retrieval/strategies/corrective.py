@@ -7,7 +7,7 @@ from functools import partial
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.options.correction_options import correction_of
+from agentic_rag_backend.retrieval.options.model import correction_of
 from agentic_rag_backend.retrieval.stages.correction import Corrector
 
 

@@ -12,8 +12,15 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
-from agentic_rag_backend.retrieval.legs.parallel import LegOutcome, search_all
+from agentic_rag_backend.retrieval.legs.fused_chunks import (
+    DEFAULT_FUSION,
+    DEPTH,
+    LegOutcome,
+    fused_hits,
+    search_all,
+    united_facts,
+    united_themes,
+)
 from agentic_rag_backend.retrieval.options.model import RequestOptions, one_of, optional_field, shares_of
 
 MIN_METHODS, MAX_METHODS = 2, 5

@@ -19,14 +19,31 @@ from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, T
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
+from agentic_rag_backend.knowledge.tenant_graph.rows import Keys
 from agentic_rag_backend.models.embedding.calibration import CosineScale
-from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.base import LegAnswer, Stores
+from agentic_rag_backend.retrieval.hops import (
+    BEAM,
+    Hop,
+    HopLink,
+    expand,
+    prune,
+    reached_by_hop,
+    score_hops,
+    share,
+    subject_keys,
+    to_other_subjects,
+    with_hops,
+)
 from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
-from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
-from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.legs.fused_chunks import (
+    QUESTION,
+    Candidates,
+    QuestionLeg,
+    chunk_candidates,
+    methods_with_questions,
+)
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.passages.hydration import (
     entities_of,
@@ -35,24 +52,9 @@ from agentic_rag_backend.retrieval.passages.hydration import (
     visible_chunks,
     visible_in_order,
 )
-from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
-from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
+from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms, marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
-from agentic_rag_backend.retrieval.scoring.coverage import cover, list_terms
-from agentic_rag_backend.retrieval.scoring.hops import (
-    BEAM,
-    Hop,
-    HopLink,
-    expand,
-    prune,
-    reached_by_hop,
-    score_hops,
-    to_other_subjects,
-    with_hops,
-)
-from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
-from agentic_rag_backend.retrieval.scoring.relevance import relevance
-from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
+from agentic_rag_backend.retrieval.scoring import cover, list_terms, rank_scores, relevance, weighted_min_max
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 

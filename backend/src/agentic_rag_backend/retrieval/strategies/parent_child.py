@@ -2,12 +2,16 @@
 
 An excerpt is the parent around a chunk, if its document was cut with parents, or else the chunk and its neighbours. Matches of
 one excerpt are one result, so no text is returned twice. Documents need not be cut with parents.
+
+The excerpts around matched chunks: neighbouring chunks that are read together. Plain functions of values.
+
+Matches are placed one after the other, best first, so that a match never changes the place of a better one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
@@ -15,7 +19,106 @@ from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
 from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field
-from agentic_rag_backend.retrieval.passages.passage_excerpts import Excerpt, Match, excerpts
+
+NEIGHBOURS = 1
+"""Chunks on each side of a match without a parent, if a request does not set their number."""
+MATCHED_SHARE = 0.5
+"""Least score of a match relative to the best one of its excerpt. Every chunk of a small corpus is found, however weak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A matched chunk: its place in its document, and the parent around it, if its document was cut with parents."""
+
+    id: str
+    document_id: str
+    ordinal: int
+    parent_id: str | None
+    score: float
+
+
+@dataclass(slots=True)
+class Excerpt:
+    """The chunks with ordinals from ``first`` to ``last`` of one document. ``matches`` are within it, best first."""
+
+    first: int
+    last: int
+    matches: list[Match] = field(default_factory=list)
+
+    @property
+    def best(self) -> Match:
+        """The match that the excerpt was made for."""
+        return self.matches[0]
+
+    def holds(self, ordinal: int) -> bool:
+        """Return whether a chunk is in the excerpt."""
+        return self.first <= ordinal <= self.last
+
+
+def window(ordinal: int, reach: int, limit: int) -> tuple[int, int]:
+    """Return the first and the last ordinal of ``reach`` chunks on each side of a chunk, ``limit`` chunks in all at most."""
+    size = min(2 * reach + 1, limit)
+    return max(0, ordinal - (size - 1) // 2), ordinal + size // 2
+
+
+def excerpts(matches: Sequence[Match], *, reach: int | None, limit: int) -> list[Excerpt]:
+    """Return the excerpts around matches, best first. No chunk is in two excerpts, and each excerpt has ``limit`` chunks at most.
+
+    A match joins an excerpt that its own window touches, if there is room and it is not much weaker than the excerpt's best one.
+    Matches in one parent have one excerpt: a match that does not join it is left out.
+
+    Args:
+        matches: best first.
+        reach: chunks on each side of a match. None: the whole parent, or `NEIGHBOURS` chunks on each side of a match without it.
+            The ends of a parent are not known here, so the excerpt of a whole parent holds all matches in it.
+    """
+    excerpts_by_parent: dict[tuple[str, str | None], list[Excerpt]] = {}
+    order: list[Excerpt] = []
+    for match in matches:
+        siblings = excerpts_by_parent.setdefault((match.document_id, match.parent_id), [])
+        whole_parent = reach is None and match.parent_id is not None
+        side = 0 if whole_parent else NEIGHBOURS if reach is None else reach
+        holder = _find_holder(siblings, match, side, limit, whole_parent=whole_parent)
+        if holder is None and (match.parent_id is None or not siblings):
+            holder = Excerpt(*_find_free(siblings, match.ordinal, window(match.ordinal, side, limit)))
+            siblings.append(holder)
+            order.append(holder)
+        if holder is not None and (not holder.matches or _as_good(match, holder)):
+            holder.matches.append(match)
+    return order
+
+
+def _find_holder(siblings: Sequence[Excerpt], match: Match, reach: int, limit: int, *, whole_parent: bool) -> Excerpt | None:
+    """Return the excerpt that a match is in, or that it joins; None if there is none."""
+    if whole_parent:
+        return siblings[0] if siblings else None
+    return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grow_excerpt(
+        siblings, match, reach, limit
+    )
+
+
+def _as_good(match: Match, excerpt: Excerpt) -> bool:
+    return match.score >= MATCHED_SHARE * excerpt.best.score
+
+
+def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, limit: int) -> Excerpt | None:
+    """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
+    free_start, free_end = _find_free(siblings, match.ordinal, window(match.ordinal, reach, limit))
+    for excerpt in siblings:
+        start, end = min(free_start, excerpt.first), max(free_end, excerpt.last)
+        touches = free_start <= excerpt.last + 1 and excerpt.first <= free_end + 1
+        if touches and end - start < limit and _as_good(match, excerpt):
+            excerpt.first, excerpt.last = start, end
+            return excerpt
+    return None
+
+
+def _find_free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
+    """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
+    start = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
+    end = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])
+    return max(span[0], start), min(span[1], end)
+
 
 DEPTH = 200
 """Matched chunks that are divided into excerpts. It does not depend on the request's limit, so that no excerpt moves with it."""

@@ -23,8 +23,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.fact_leg import FACT_LIMIT, NEAR
-from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.legs.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates, methods_with_questions
 from agentic_rag_backend.retrieval.options.model import MAX_NAMES, EntitiesOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,
@@ -36,9 +35,7 @@ from agentic_rag_backend.retrieval.passages.hydration import (
     visible_in_order,
 )
 from agentic_rag_backend.retrieval.passages.passage_paths import MAX_STARTS, step_of
-from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
-from agentic_rag_backend.retrieval.scoring.relevance import relevance
+from agentic_rag_backend.retrieval.scoring import best_coverage, cover, rank_scores, relevance, weighted_min_max
 from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, gather_evidence
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 

@@ -12,8 +12,7 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.fused_chunks import only_valid
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, in_time, passes, shown_graph, time_detail
-from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
+from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, relevance
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
 
 OVER_FETCH = 10

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, ThemesOptions, optional_field

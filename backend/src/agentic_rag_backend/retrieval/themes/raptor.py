@@ -26,9 +26,7 @@ from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
-from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.rank_fusion import rank_scores, weighted_min_max
-from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
+from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, cover, rank_scores, relevance, weighted_min_max
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
 

@@ -1,4 +1,8 @@
-"""Asks a cheap model which themes are relevant to a question, from the roots of the hierarchy down.
+"""Selects themes for a question within a token budget, and asks a cheap model which themes are relevant.
+
+Summaries of a parent and of its children repeat each other. Themes are taken by descending score, unless an ancestor or
+descendant was taken before. So children that are nearer to the question replace their parent, and a parent that is nearer
+replaces its branch. A theme that exceeds the rest of the budget is skipped. Smaller themes after it may still fit.
 
 Branches below an irrelevant root are skipped (dynamic community selection, as GraphRAG's authors describe it). Only themes
 that search found are rated, so the number of calls does not grow with the corpus.
@@ -8,19 +12,70 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, NUMBER, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.structured_calls import (
-    Spending,
-    StructuredCalls,
-    StructuredReply,
-    number_in,
-    objects_in,
-)
-from agentic_rag_backend.retrieval.themes.theme_selection import ancestors
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, number_in, objects_in
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSelection:
+    """The selected ids, best first, the tokens of their texts, and the number of themes skipped as relatives or as too large."""
+
+    ids: tuple[str, ...]
+    tokens: int
+    related: int = 0
+    too_large: int = 0
+
+
+def select_themes(
+    scores: Mapping[str, float],
+    parents: Mapping[str, str | None],
+    tokens_of: Callable[[str], int],
+    *,
+    budget_tokens: int,
+    limit: int,
+) -> ThemeSelection:
+    """Select at most ``limit`` themes whose texts have at most ``budget_tokens`` tokens together.
+
+    Args:
+        scores: scores in [0, 1] by id. Equal scores are ordered by id.
+        parents: parents of the candidates and of all their ancestors.
+        tokens_of: tokens of the text of a theme. Only those of themes that may be taken are counted.
+    """
+    chosen: list[str] = []
+    selected_ids: set[str] = set()
+    covered: set[str] = set()
+    tokens = related = too_large = 0
+    for id in sorted(scores, key=lambda theme_id: (-scores[theme_id], theme_id)):
+        if len(chosen) == limit:
+            break
+        above = set(ancestors(id, parents))
+        if id in covered or not above.isdisjoint(selected_ids):
+            related += 1
+            continue
+        size_tokens = tokens_of(id)
+        if tokens + size_tokens > budget_tokens:
+            too_large += 1
+            continue
+        chosen.append(id)
+        selected_ids.add(id)
+        covered |= above
+        tokens += size_tokens
+    return ThemeSelection(tuple(chosen), tokens, related, too_large)
+
+
+def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the ancestors of a theme, nearest first."""
+    visited = {id}
+    above = parents.get(id)
+    while above is not None and above not in visited:
+        visited.add(above)
+        yield above
+        above = parents.get(above)
+
 
 MAX_PER_CALL = 20
 """Themes per call."""

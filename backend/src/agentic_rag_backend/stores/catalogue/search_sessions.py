@@ -16,8 +16,7 @@ from agentic_rag_backend.domain.search_session import MAX_SESSIONS, FactPlace, R
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import search_sessions
 
 _sessions = search_sessions.c

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, TrustCustomCAs, unit_of_work
-from neo4j.exceptions import (
-    ClientError,
-    ConstraintError,
-    DriverError,
-    Neo4jError,
-    ServiceUnavailable,
-    TransientError,
-)
+from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jError, ServiceUnavailable, TransientError
 from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 
 from agentic_rag_backend.breaker import Breaker, Outages

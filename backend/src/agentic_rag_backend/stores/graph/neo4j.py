@@ -28,8 +28,7 @@ from agentic_rag_backend.stores.graph import graph_rows, nodes
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
 from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
-from agentic_rag_backend.stores.graph.neo4j_ownership import claim
-from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
+from agentic_rag_backend.stores.graph.neo4j_schema import claim, migrate, require_migrated
 from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, Addition, delete_knowledge, run_delete
 from agentic_rag_backend.stores.ownership import Owner
 

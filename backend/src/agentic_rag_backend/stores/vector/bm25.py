@@ -8,12 +8,20 @@ Every text is analysed in the deployment's language. Two kinds of text have furt
 A query has the terms of the deployment's language, its bigrams, and its words in the form of the languages that its function
 words show. If they show none, it has its words in the form of every language. A term that no text of the tenant has adds nothing
 to a score. So the scores of texts in the deployment's language are those of its own analysis.
+
+Character n-grams of scripts that are written without spaces, as terms of BM25.
+
+Each run of such characters has its overlapping bigrams, and a run of one character has this character (as Lucene's
+``CJKBigramFilter``). Bigrams need no dictionary, so a document and a query are always divided alike, in a text of any language.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -22,8 +30,23 @@ from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
 from agentic_rag_backend.language.literals import find_literals
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN, split_pairs
 from agentic_rag_backend.stores.vector.base import TermWeights
-from agentic_rag_backend.stores.vector.ngrams import ngrams
+
+
+def ngrams(text: str) -> Counter[int]:
+    """Return the ids of the n-grams of a text, and how often each occurs. Empty for text in other scripts."""
+    if text.isascii():
+        return Counter()
+    counts: Counter[str] = Counter()
+    for run in UNSPACED_RUN.findall(unicodedata.normalize("NFKC", text)):
+        counts.update(split_pairs(run))
+    return Counter({_id(gram): count for gram, count in counts.items()})
+
+
+def _id(gram: str) -> int:
+    return int.from_bytes(hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4, person=b"ngram").digest(), "big")
+
 
 _TOKENIZERS = {
     "word": TokenizerType.Word,

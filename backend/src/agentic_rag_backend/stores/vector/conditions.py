@@ -4,12 +4,27 @@ Equality, membership and presence are tags (`tags`) that an engine's index answe
 of tags cannot compare strings by order or find substrings. `domain.filters.matches_filter` decides those comparisons on the
 distinct values of the one field, and the tags of the matching values select the points. The result is exact, also for lists: each
 of these operators matches a list if it matches one item of the list.
+
+Filterable fields as tags: one exact keyword per (field, value), and one per field that is present.
+
+Metadata has no schema, so its keys cannot each have an index; tags of all fields share one. A tag is the JSON text
+``["field", value]`` (``["field"]`` for presence). This text keeps true, 1 and "true" apart, is the same for 1 and 1.0, as in
+Python, and stays unambiguous if a key holds dots, quotes or control characters.
+
+The distinct values of each tenant's fields, for range and substring comparisons.
+
+It may hold values that no point has any more, because their tags select nothing. It must not miss an existing value. So it is
+loaded completely from the store, and every write adds to it before the store is changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agentic_rag_backend.domain.filters import (
     OPERATORS,
@@ -21,13 +36,106 @@ from agentic_rag_backend.domain.filters import (
     LinkCondition,
     Not,
     Or,
+    has_value,
     list_leaves,
     matches_filter,
 )
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.base import NodeKind
-from agentic_rag_backend.stores.vector.tags import presence_tag, value_tag
-from agentic_rag_backend.stores.vector.vocabulary import FieldValues
+
+
+def presence_tag(field: str) -> str:
+    """Return the tag of every point that has ``field``."""
+    return json.dumps([field])
+
+
+def value_tag(field: str, value: object) -> str | None:
+    """Return the tag of ``value`` in ``field``. None for a value that equals nothing: NaN, an object, a nested list."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if value.is_integer():
+            value = int(value)
+    elif value is not None and not isinstance(value, (str, int)):
+        return None
+    return json.dumps([field, value])
+
+
+def tags_of(fields: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a point's fields. A list field has one tag per item; a missing or empty field has none.
+
+    Raises:
+        InvalidRequest: a value is not JSON.
+    """
+    tags: dict[str, None] = {}
+    for field, value in fields.items():
+        items = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not has_value(value):
+            continue
+        if not isinstance(field, str):
+            raise InvalidRequest(f"metadata keys are strings; got {field!r} of type {type(field).__name__}")
+        tags[presence_tag(field)] = None
+        for item in items:
+            if item is not None and not isinstance(item, (str, int, float, list, tuple, dict)):
+                raise InvalidRequest(f"metadata values are JSON; field {field!r} holds a {type(item).__name__}")
+            tag = value_tag(field, item)
+            if tag is not None:
+                tags[tag] = None
+    return list(tags)
+
+
+def read_tag(tag: str) -> tuple[str, list[Any]]:
+    """Return the field and the value of a tag. The value is in a list, which is empty for a presence tag."""
+    field, *values = json.loads(tag)
+    return field, values
+
+
+_MAX_VALUES = 500_000
+FieldValues = Mapping[str, Mapping[str, Any]]
+"""Field → tag → value."""
+
+
+class Vocabulary:
+    """Values of one collection by tenant, loaded on first use.
+
+    Args:
+        max_values: maximum number of values over all tenants. Beyond it, the least recently used tenants are dropped.
+    """
+
+    def __init__(self, *, max_values: int = _MAX_VALUES) -> None:
+        self._max_values = max_values
+        self._tenants: OrderedDict[TenantId, dict[str, dict[str, Any]]] = OrderedDict()
+        self._size = 0
+
+    def values(self, tenant: TenantId, load: Callable[[], Iterable[str]]) -> FieldValues:
+        """Return the tenant's values. If they are not in memory, ``load`` is called for the tags of all its points."""
+        if tenant not in self._tenants:
+            self._tenants[tenant] = {}
+            self.add(tenant, load())
+        self._tenants.move_to_end(tenant)
+        fields = self._tenants[tenant]
+        while self._size > self._max_values and len(self._tenants) > 1:
+            self.forget(next(iter(self._tenants)))
+        return fields
+
+    def add(self, tenant: TenantId, tags: Iterable[str]) -> None:
+        """Add the tags of points that are about to be written. No effect if the tenant is not in memory."""
+        fields = self._tenants.get(tenant)
+        if fields is None:
+            return
+        for tag in tags:
+            field, values = read_tag(tag)
+            values_of_field = fields.setdefault(field, {})
+            if values and tag not in values_of_field:
+                values_of_field[tag] = values[0]
+                self._size += 1
+
+    def forget(self, tenant: TenantId) -> None:
+        """Drop the tenant's values."""
+        fields = self._tenants.pop(tenant, {})
+        self._size -= sum(len(values) for values in fields.values())
+
 
 TAGS = "tags"
 _BY_TAG = frozenset({"eq", "ne", "in", "nin", "exists", "missing"})

@@ -12,8 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint, Vector, VectorPoint
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
-from agentic_rag_backend.stores.vector.conditions import TAGS
-from agentic_rag_backend.stores.vector.tags import tags_of
+from agentic_rag_backend.stores.vector.conditions import TAGS, tags_of
 
 DENSE = "dense"
 """The name of a point's dense vector."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.source_code import CodeName
+from agentic_rag_backend.domain.document import CodeName
 from agentic_rag_backend.ingestion.parsing.code import call_relations as module
 from agentic_rag_backend.ingestion.parsing.code import definitions as definitions_module
 from agentic_rag_backend.ingestion.parsing.code.call_relations import structure_of

@@ -18,7 +18,8 @@ def test_values_are_shown_as_their_format_says() -> None:
         ("[>99]0;0.0", 7): None, ("@", 5): None, ("0.0%", True): None, ("0.0%", "text"): None, ("0" * 300, 1e300): None,
         ("dd.mm.yy", date(2023, 2, 1)): "01.02.23 (2023-02-01)", ("yyyy-mm-dd", MOMENT): "2023-02-01",
         ("d mmm yyyy", date(2023, 2, 1)): "1 Feb 2023 (2023-02-01)", ("[$-407]d. mmmm yyyy", MOMENT): None,
-        ("dddd", date(2023, 2, 1)): "Wednesday (2023-02-01)", ("h:mm AM/PM", time(14, 5)): "2:05 PM", ("mm:ss", time(1, 5, 9)): "05:09",
+        ("dddd", date(2023, 2, 1)): "Wednesday (2023-02-01)", ("h:mm AM/PM", time(14, 5)): "2:05 PM",
+        ("mm:ss", time(1, 5, 9)): "05:09",
         ("[h]:mm", timedelta(hours=26, minutes=30)): "26:30", ("d/m/yyyy", time(1, 2)): None, ("d/m", 5.0): None,
     }  # fmt: skip
     assert {case: NumberFormat(case[0]).show_value(case[1]) for case in cases} == cases

@@ -137,11 +137,17 @@ def test_hidden_rows_and_columns_are_left_out_and_named() -> None:
     workbook = openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Pay"
-    for row in (["Name", "Team", "Salary", "Room"], ["Ada", "Deck", 3100, 1], ["Eve", "Board", 9, 2], ["Flo", "Board", 8, 3], ["Ben", "Deck", 7, 4]):
+    for row in (
+        ["Name", "Team", "Salary", "Room"],
+        ["Ada", "Deck", 3100, 1],
+        ["Eve", "Board", 9, 2],
+        ["Flo", "Board", 8, 3],
+        ["Ben", "Deck", 7, 4],
+    ):
         sheet.append(row)
     sheet.column_dimensions["C"].hidden = True
-    for row in (3, 4, 9):
-        sheet.row_dimensions[row].hidden = True
+    for number in (3, 4, 9):
+        sheet.row_dimensions[number].hidden = True
     sheet["A6"], sheet["B6"] = "Cyd", "=1+1"
     parsed = PARSER.parse(saved(workbook))
     assert tables_of(parsed) == [[["Name", "Team", "Room"], ["Ada", "Deck", "1"], ["Ben", "Deck", "4"], ["Cyd", "", ""]]]
@@ -162,7 +168,8 @@ def test_values_are_read_as_the_sheet_shows_them() -> None:
     for row, (value, code) in enumerate(shown.values(), 1):
         workbook.active.cell(row, 1).value = f"v{row}"
         workbook.active.cell(row, 2).value, workbook.active.cell(row, 2).number_format = value, code
-    workbook.active.cell(9, 2).value, workbook.active.cell(9, 2).number_format = 5, ";;;"
+    hidden: Any = 5
+    workbook.active.cell(9, 2).value, workbook.active.cell(9, 2).number_format = hidden, ";;;"
     parsed = PARSER.parse(saved(workbook))
     assert [row[1] for row in tables_of(parsed)[0] if row[0]] == list(shown)
     assert parsed.warnings == ("not in the text: values that a number format hides (1: Sheet!B9)",)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.unit.knowledge.conftest import MakeChunks
 
+from agentic_rag_backend.domain.document import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
 from agentic_rag_backend.domain.graph import Alias, Extraction
-from agentic_rag_backend.domain.source_code import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name, with_code
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 

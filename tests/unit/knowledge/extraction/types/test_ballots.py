@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, agree_on_odds, chances, relate_names, types_of
-from agentic_rag_backend.knowledge.extraction.types.word_scores import DECIDED, SLOTS, WordScores
+from agentic_rag_backend.knowledge.extraction.types.ballots import (
+    DECIDED,
+    SLOTS,
+    Ballot,
+    WordScores,
+    agree_on_odds,
+    chances,
+    relate_names,
+    types_of,
+)
 
 NO_WORDS = np.zeros((0, len(SLOTS) * DECIDED), dtype=np.int8)
 VOTES_ONLY = WordScores(

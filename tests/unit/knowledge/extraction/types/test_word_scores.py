@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentic_rag_backend.knowledge.extraction.types.word_scores import DECIDED, SLOTS, WordScores, load_scores, word_pieces
+from agentic_rag_backend.knowledge.extraction.types.ballots import DECIDED, SLOTS, WordScores, load_scores, word_pieces
 
 WIDTH = len(SLOTS) * DECIDED
 KNOWN = {piece: number for number, piece in enumerate(("kel", "##ler", "keller", "ville", "##ville", ",", "o"))}

@@ -7,8 +7,8 @@ import onnxruntime
 import pytest
 from onnx_models import FLOAT, INT8, attribute, data, node, number, tensor, value
 
-from agentic_rag_backend.models.embedding.onnx.integer_products import with_float_products, with_integer_products
 from agentic_rag_backend.models.embedding.onnx.onnx_graph import list_operators
+from agentic_rag_backend.models.embedding.onnx.onnx_sessions import with_float_products, with_integer_products
 
 WEIGHTS = np.array([[1, -2, 3], [40, 50, -60], [127, -127, 0], [7, 8, 9]], dtype=np.int8)
 SCALES = np.array([[0.5, 0.25, 2.0]], dtype=np.float32)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx_models import FLOAT, INT8, INT64, attribute, data, node, number, tensor, value
 
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, locate_file
-from agentic_rag_backend.models.embedding.onnx.lookup import looked_up_first
+from agentic_rag_backend.models.embedding.onnx.onnx_sessions import looked_up_first
 
 # --- the smallest model that looks words up in a quantised table, in the format of onnx.proto
 

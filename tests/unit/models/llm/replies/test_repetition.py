@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.models.llm.replies.repetition import LoopDetector, without_loop
+from agentic_rag_backend.models.llm.replies.reasoning import LoopDetector, without_loop
 
 START = "The report has two parts. "
 SENTENCE = "The lifting frame was bent by the tide. "

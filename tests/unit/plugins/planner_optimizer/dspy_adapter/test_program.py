@@ -109,7 +109,7 @@ async def test_an_invalid_reply_has_no_plan_and_says_so(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made.search, "query", query)
-        patch.setattr("agentic_rag_backend.retrieval.agentic.planner.Planner.by_rules", lambda self, query: rules(query))
+        patch.setattr("agentic_rag_backend.retrieval.agentic.plan.Planner.by_rules", lambda self, query: rules(query))
         prediction = await run_program(bridge, made, questions(1), instructions)
     assert (prediction.search_queries, prediction.primary_intent) == ([], "")
     assert "no valid JSON object" in recall_with_feedback(None, prediction).feedback

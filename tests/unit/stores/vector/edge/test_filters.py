@@ -29,9 +29,9 @@ from agentic_rag_backend.domain.filters import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch
-from agentic_rag_backend.stores.vector.edge.filters import Translation
+from agentic_rag_backend.stores.vector.conditions import FieldValues
+from agentic_rag_backend.stores.vector.edge.edge_engine import Translation
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 
 FIELDS = ["year", "a.b", 'q"[0]', "title", "key", "document_id", ""]
 words = st.one_of(

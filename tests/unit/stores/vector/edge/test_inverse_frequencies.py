@@ -12,7 +12,7 @@ from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, TermWeights, VectorPoint, VectorSearch
-from agentic_rag_backend.stores.vector.edge import inverse_frequencies
+from agentic_rag_backend.stores.vector.edge import edge_ranking
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
@@ -22,7 +22,7 @@ NEVER = 10**9
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EdgeVectorStore]:
-    monkeypatch.setattr(inverse_frequencies, "COUNTED", 3)
+    monkeypatch.setattr(edge_ranking, "COUNTED", 3)
     opened = await EdgeVectorStore.open(tmp_path, dimensions=4, embedder_fingerprint="test")
     yield opened
     await opened.close()
@@ -34,7 +34,7 @@ def fact(number: int, text: str) -> VectorPoint:
 
 async def found(store: EdgeVectorStore, tenant: TenantId, text: str, *, large: int, limit: int = 100) -> tuple[ScoredId, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inverse_frequencies, "LARGE", large)
+        patch.setattr(edge_ranking, "LARGE", large)
         (legs,) = await store.search(tenant, Collection.NODES, [VectorSearch(kind=NodeKind.FACT, text=text, limit=limit)])
         return legs.sparse
 
@@ -65,15 +65,15 @@ async def test_scores_are_those_of_the_engine_after_any_change(store: EdgeVector
 
 
 async def test_a_search_with_known_terms_asks_the_engine_once(store: EdgeVectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inverse_frequencies, "LARGE", 0)
+    monkeypatch.setattr(edge_ranking, "LARGE", 0)
     asked: list[int] = []
-    answers = inverse_frequencies._answers
+    answers = edge_ranking._answers
 
     def counted(engine: EdgeShard, requests: list[QueryRequest]) -> Sequence[Sequence[ScoredPoint]]:
         asked.append(len(requests))
         return answers(engine, requests)
 
-    monkeypatch.setattr(inverse_frequencies, "_answers", counted)
+    monkeypatch.setattr(edge_ranking, "_answers", counted)
     await store.upsert(A, Collection.NODES, [fact(number, f"common{WORDS[number % 3]} common common") for number in range(12)])
     text = f"common rare {WORDS[0]}"
     first = await found(store, A, text, large=0)
@@ -90,12 +90,12 @@ async def test_a_search_with_known_terms_asks_the_engine_once(store: EdgeVectorS
 
 
 async def test_small_scopes_and_very_long_queries_are_left_to_the_engine(store: EdgeVectorStore) -> None:
-    frequencies = inverse_frequencies.InverseFrequencies()
+    frequencies = edge_ranking.InverseFrequencies()
     engine, everything = store._shard(Collection.NODES).engine, EngineFilter()
     await store.upsert(A, Collection.NODES, [fact(1, "harbour")])
     assert frequencies.weigh(engine, A, "scope", everything, TermWeights([1], [1.0])) is None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inverse_frequencies, "LARGE", 0)
-        many = list(range(inverse_frequencies.MAX_UNKNOWN + 1))
+        patch.setattr(edge_ranking, "LARGE", 0)
+        many = list(range(edge_ranking.MAX_UNKNOWN + 1))
         assert frequencies.weigh(engine, A, "scope", everything, TermWeights(many, [1.0] * len(many))) is None
         assert frequencies.weigh(engine, A, "scope", everything, TermWeights([1], [1.0])) is not None

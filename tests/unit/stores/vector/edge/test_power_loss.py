@@ -13,9 +13,9 @@ from sampling import budget
 
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.stores.vector.edge import file_sync, shard
+from agentic_rag_backend.stores.vector.conditions import tags_of
+from agentic_rag_backend.stores.vector.edge import edge_engine, shard
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.tags import tags_of
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, find, point_id
 
 CHUNKS = Collection.CHUNKS
@@ -26,7 +26,7 @@ import asyncio, os, shutil, sys
 from pathlib import Path
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.tags import tags_of
+from agentic_rag_backend.stores.vector.conditions import tags_of
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, chunk
 from agentic_rag_testing.stores.vector_samples import A
 
@@ -119,7 +119,7 @@ async def test_a_flush_writes_the_logs_of_all_collections_to_the_disk(tmp_path: 
     store = await opened(tmp_path)
     await store.upsert(A, CHUNKS, [chunk(1)])
     synced: set[Path] = set()
-    monkeypatch.setattr(file_sync, "sync", synced.add)
+    monkeypatch.setattr(edge_engine, "sync", synced.add)
     await store.flush()
     logs = {path for path in tmp_path.rglob("wal/*") if path.is_file()}
     assert len({path.parent for path in logs}) == len(Collection)
@@ -159,7 +159,7 @@ async def test_a_part_of_the_log_that_ends_meanwhile_is_no_error(tmp_path: Path,
             gone.append(path)
             raise FileNotFoundError(path)
 
-    monkeypatch.setattr(file_sync, "sync", sync)
+    monkeypatch.setattr(edge_engine, "sync", sync)
     await store.flush()
     assert len(gone) == 1
     await store.close()
@@ -172,7 +172,7 @@ async def test_a_log_that_cannot_be_written_is_an_error_of_the_store(tmp_path: P
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(file_sync, "sync", full)
+        patched.setattr(edge_engine, "sync", full)
         with pytest.raises(StoreUnavailable, match="No space left"):
             await store.flush()
     with monkeypatch.context() as patched:

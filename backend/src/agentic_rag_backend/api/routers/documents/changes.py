@@ -7,9 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Services, Writer
+from agentic_rag_backend.api.requests.documents import METADATA_PARAMETER, IfMatch, MatchingQuery, tag
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
-from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import (
     ChunkingAgain,

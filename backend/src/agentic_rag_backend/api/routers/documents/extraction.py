@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Services, Writer
+from agentic_rag_backend.api.requests.documents import IfMatch, tag
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.documents.documents import SubmittedView
-from agentic_rag_backend.api.schemas.documents.extraction import ChunkExtractionBody, ChunkExtractionView, ExtractionBody
+from agentic_rag_backend.api.schemas.documents.previews import ChunkExtractionBody, ChunkExtractionView, ExtractionBody
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 

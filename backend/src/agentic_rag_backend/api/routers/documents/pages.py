@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
-from agentic_rag_backend.api.schemas.documents.pages import PageView
+from agentic_rag_backend.api.schemas.documents.places import PageView
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.errors import InvalidRequest
 

@@ -7,12 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.requests.documents import METADATA_PARAMETER, MatchingQuery, tag
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
-from agentic_rag_backend.api.requests.preconditions import tag
 from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.documents.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)

@@ -11,11 +11,20 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Services, Writer, container_of
-from agentic_rag_backend.api.requests.form_fields import MAX_FILES, json_field, read_form, require_fields, text_field
-from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
+from agentic_rag_backend.api.requests.bodies import (
+    DOCUMENT_BYTES,
+    MAX_FILES,
+    json_field,
+    media_type_of,
+    read_form,
+    read_json,
+    reads,
+    require_fields,
+    require_json,
+    text_field,
+)
+from agentic_rag_backend.api.requests.documents import IfMatch, tag
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
-from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.responses.error_responses import log_error, request_id_of
 from agentic_rag_backend.api.schemas.documents.documents import (

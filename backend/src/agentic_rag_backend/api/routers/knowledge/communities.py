@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
-from agentic_rag_backend.api.schemas.knowledge.communities import CommunityOut
+from agentic_rag_backend.api.requests.bodies import JsonRoute
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
+from agentic_rag_backend.api.schemas.knowledge.themes import CommunityOut
 
 router = APIRouter(tags=["communities"], route_class=JsonRoute)
 

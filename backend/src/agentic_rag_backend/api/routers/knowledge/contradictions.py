@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import ListEnvelope
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
-from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionKind, ContradictionView
+from agentic_rag_backend.api.requests.bodies import JsonRoute
+from agentic_rag_backend.api.responses.envelopes import Cursor, Limit, ListEnvelope, wrap_page
+from agentic_rag_backend.api.schemas.knowledge.entities import ContradictionKind, ContradictionView
 from agentic_rag_backend.api.schemas.knowledge.graph import MAX_ENTITY_NAME_CHARACTERS
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 

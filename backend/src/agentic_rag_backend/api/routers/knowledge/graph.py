@@ -11,10 +11,9 @@ from fastapi.responses import StreamingResponse
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import lift_timeout
-from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.requests.bodies import JsonRoute
 from agentic_rag_backend.api.responses.attachments import content_disposition
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.knowledge.entities import EntityDetail, EntityItem
 from agentic_rag_backend.api.schemas.knowledge.graph import (
     MAX_ENTITY_NAME_CHARACTERS,
@@ -24,10 +23,10 @@ from agentic_rag_backend.api.schemas.knowledge.graph import (
     PathsView,
 )
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.knowledge.graph_files.export import WRITERS
+from agentic_rag_backend.knowledge.graph_files import WRITERS
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS
 from agentic_rag_backend.knowledge.paths.neighbourhood import MAX_NODES, NeighbourhoodOptions
-from agentic_rag_backend.retrieval.options.filter_fields import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.retrieval.options.filters import AS_OF_DESCRIPTION, AsOf
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
 

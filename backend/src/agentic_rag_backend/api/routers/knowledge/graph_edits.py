@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
-from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
-from agentic_rag_backend.api.schemas.knowledge.graph_edits import GraphEditView, MergeBody, RenameBody, SplitBody
+from agentic_rag_backend.api.requests.bodies import JsonRoute
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
+from agentic_rag_backend.api.schemas.knowledge.graph import GraphEditView, MergeBody, RenameBody, SplitBody
 from agentic_rag_backend.domain.graph_edits import MAX_REASON_CHARACTERS
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)

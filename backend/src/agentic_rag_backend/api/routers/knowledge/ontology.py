@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
-from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.requests.bodies import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.knowledge.ontology import OntologyBody, OntologyView
 

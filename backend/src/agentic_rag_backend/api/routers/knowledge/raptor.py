@@ -8,10 +8,9 @@ from fastapi import APIRouter, Query, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, wrap_data
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, wrap_page
+from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
-from agentic_rag_backend.api.schemas.knowledge.raptor import BuildBody, NodeOut, TreeStatus
+from agentic_rag_backend.api.schemas.knowledge.themes import BuildBody, NodeOut, TreeStatus
 from agentic_rag_backend.raptor.build_options import BuildOptions
 
 router = APIRouter(tags=["raptor"], route_class=IdempotentRoute)

@@ -23,11 +23,11 @@ from agentic_rag_backend.domain.document import (
     ParentPassage,
     ProcessingOptions,
     QuestionOptions,
+    SyntheticQuestion,
     VisibleChunk,
 )
 from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
 from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.knowledge.visible.entity_reader import ChunkKnowledge
 from agentic_rag_backend.stores.catalogue.base import Submitted

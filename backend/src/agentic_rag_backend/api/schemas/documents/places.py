@@ -1,4 +1,4 @@
-"""Places of a text in the file from which it was made."""
+"""Pages of documents, and places of a text in the file from which it was made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.domain.location import Box, Region, enclose_regions
+from agentic_rag_backend.ingestion.document_pages import DocumentPage
 
 BOX_DESCRIPTION = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
 
@@ -73,3 +74,40 @@ def _spanning(ranges: Sequence[str]) -> str:
     """Return the range from the first cell of the first range to the last cell of the last one."""
     start, end = ranges[0].partition(":")[0], ranges[-1].rpartition(":")[2]
     return start if start == end else f"{start}:{end}"
+
+
+class PageLineView(View):
+    text: str
+    start_char: int
+    end_char: int
+    bbox: Box | None = Field(description=BOX_DESCRIPTION)
+
+
+class PageView(View):
+    """A page with the place of each line. ``visible_box`` and ``rotation`` say which part of the page its picture shows."""
+
+    document_id: str
+    page: int
+    page_label: str | None
+    content: str = Field(description="the page's part of the document's text; a paragraph that goes on is cut at the page's end")
+    lines: list[PageLineView]
+    visible_box: Box | None = Field(description=f"null if the original was not kept; {BOX_DESCRIPTION}")
+    rotation: int | None = Field(description="clockwise, in degrees: 0, 90, 180 or 270")
+
+    @classmethod
+    def of(cls, document_id: str, page: DocumentPage) -> PageView:
+        """Return the view of a page."""
+        return cls(
+            document_id=document_id,
+            page=page.number,
+            page_label=page.label,
+            content=page.text,
+            lines=[
+                PageLineView(
+                    text=line.text, start_char=line.region.start_char, end_char=line.region.end_char, bbox=line.region.box
+                )
+                for line in page.lines
+            ],
+            visible_box=page.frame.box if page.frame else None,
+            rotation=page.frame.rotation if page.frame else None,
+        )

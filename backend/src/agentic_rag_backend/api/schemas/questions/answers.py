@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionView
-from agentic_rag_backend.api.schemas.questions.citations import CitationView, ClaimView
-from agentic_rag_backend.api.schemas.questions.search import ResultView, ThemeView, TraceView
+from agentic_rag_backend.api.schemas.knowledge.entities import ContradictionView
+from agentic_rag_backend.api.schemas.questions.search import CitationView, ClaimView, ResultView, ThemeView, TraceView
 from agentic_rag_backend.domain.answer import Answer, Verification
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from agentic_rag_backend.application.requests import MAX_TURNS, AnswerRequest, ExplainRequest
-from agentic_rag_backend.retrieval.options.filter_fields import Switch
+from agentic_rag_backend.application.questions import MAX_TURNS, AnswerRequest, ExplainRequest
+from agentic_rag_backend.retrieval.options.filters import Switch
 from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS, DualLevelRequest, SearchRequest
 
 QUESTION_BYTES = MAX_QUERY_CHARACTERS * 12

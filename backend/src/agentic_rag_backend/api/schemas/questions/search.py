@@ -1,4 +1,4 @@
-"""Results of retrieval."""
+"""Results of retrieval: their passages, citations, checked sentences, facts and traces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,113 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.documents.documents import Location, ParentView
-from agentic_rag_backend.api.schemas.knowledge.contradictions import ContradictionView
-from agentic_rag_backend.api.schemas.knowledge.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
-from agentic_rag_backend.api.schemas.questions.citations import CitationView, ClaimView
-from agentic_rag_backend.api.schemas.questions.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
-from agentic_rag_backend.application.search import DualLevelResult
+from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
+from agentic_rag_backend.api.schemas.knowledge.entities import (
+    CREATED_AT,
+    EXPIRED_AT,
+    INVALID_AT,
+    VALID_AT,
+    ContradictionView,
+    EntityView,
+)
+from agentic_rag_backend.application.questions import DualLevelResult
+from agentic_rag_backend.domain.answer import CheckedClaim, Citation, ClaimStatus
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, LevelWeights, Retrieval, ThemeHit, Trace
+
+
+class ContextChunkView(View):
+    """A chunk of a result's passage that is read around the matched ones."""
+
+    id: str
+    ordinal: int = Field(description="position in the document, from 0")
+    start_char: int
+    end_char: int
+
+
+class MatchedChunkView(ContextChunkView):
+    """A chunk of a result's passage that the search matched."""
+
+    score: float
+
+
+def matched_chunks(hit: Hit) -> list[MatchedChunkView]:
+    """Return the chunks of a hit's passage that matched, best first."""
+    chunks = {chunk.id: chunk for chunk in (hit.parent.chunks if hit.parent is not None else (hit.visible.chunk,))}
+    return [
+        MatchedChunkView(
+            id=match.id,
+            ordinal=chunks[match.id].ordinal,
+            start_char=chunks[match.id].location.start_char,
+            end_char=chunks[match.id].location.end_char,
+            score=match.score,
+        )
+        for match in hit.matched
+    ]
+
+
+def context_chunks(hit: Hit) -> list[ContextChunkView]:
+    """Return the other chunks of a hit's passage, in reading order. None if the strategy records no matches."""
+    matched = {match.id for match in hit.matched}
+    chunks = hit.parent.chunks if hit.parent is not None and matched else ()
+    return [
+        ContextChunkView(
+            id=chunk.id, ordinal=chunk.ordinal, start_char=chunk.location.start_char, end_char=chunk.location.end_char
+        )
+        for chunk in chunks
+        if chunk.id not in matched
+    ]
+
+
+class CitationView(FilePlace):
+    marker: int
+    chunk_id: str
+    document_id: str
+    title: str
+    quote: str
+    start_char: int
+    end_char: int
+
+    @classmethod
+    def of(cls, citation: Citation) -> CitationView:
+        """Return the view of a citation."""
+        return cls(
+            marker=citation.marker,
+            chunk_id=citation.chunk_id,
+            document_id=citation.document_id,
+            title=citation.title,
+            quote=citation.quote,
+            start_char=citation.start_char,
+            end_char=citation.end_char,
+            **file_place(citation.regions),
+        )
+
+
+class ClaimView(View):
+    text: str
+    supported: bool
+    status: ClaimStatus = Field(
+        description="`unverified`: nothing could decide; `contradicted`: the passages state otherwise, or a language model found "
+        "that they do not state it"
+    )
+    reason: str | None = Field(
+        description="why it is not supported: unsupported, negated, number, name, modality, roles, quote or language"
+    )
+    markers: list[int]
+    start_char: int | None = Field(description="place in `answer`, without markers; null if it was left out")
+    end_char: int | None
+
+    @classmethod
+    def of(cls, claim: CheckedClaim) -> ClaimView:
+        """Return the view of a checked sentence."""
+        return cls(
+            text=claim.text,
+            supported=claim.supported,
+            status=claim.status,
+            reason=claim.reason,
+            markers=list(claim.markers),
+            start_char=claim.start_char,
+            end_char=claim.end_char,
+        )
 
 
 class StepView(View):

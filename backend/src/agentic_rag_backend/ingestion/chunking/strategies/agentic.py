@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, pieces_of
 from agentic_rag_backend.ingestion.chunking.sentence_windows import WINDOW_UNITS, SentenceWindow, gaps_of, number_sentences
 from agentic_rag_backend.knowledge.model_calls import Inquiry
-from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in
 
 _STARTS = "starts"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import tree_sitter
 
-from agentic_rag_backend.domain.source_code import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
+from agentic_rag_backend.domain.document import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
 from agentic_rag_backend.ingestion.parsing.code.definitions import (
     Definition,
     DefinitionWalk,

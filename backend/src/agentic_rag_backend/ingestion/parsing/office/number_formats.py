@@ -6,6 +6,7 @@ returns None for them, and the value is written as it is.
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,7 @@ BUILT_IN_FORMATS: Mapping[int, str] = {
 _SIGNIFICANT_DIGITS = 8
 """A value with more digits was computed. It is written in full only if the format hides more than `_HIDDEN_SHARE` of it."""
 _HIDDEN_SHARE = Decimal("0.05")
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS, _DAYS = calendar.month_name[1:], calendar.day_name[:]
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
     r"|(?P<exponent>E[+-])|(?P<time>y+|m+|d+|h+|s+)|(?P<digit>[0#?])|(?P<mark>[.,%/@])|(?P<plain>.)",
@@ -51,6 +51,7 @@ class NumberFormat:
         self._followed = True
         for match in _TOKEN.finditer(code[:MAX_FORMAT_CHARACTERS]):
             self._add_token(str(match.lastgroup or ""), match[match.lastgroup] if match.lastgroup else "")
+        self._numbers = [None if _has_dates(section) else _NumberSection(section) for section in self._sections]
 
     def show_value(self, value: object) -> str | None:
         """Return a number, date or time as the sheet shows it, followed by the value itself if it cannot be told from that.
@@ -71,7 +72,7 @@ class NumberFormat:
             self._add_bracket(text)
         elif kind == "plain" and text == ";":
             self._sections.append([])
-        elif kind == "general" or (kind == "mark" and text in "/" and not _has_dates(section)):
+        elif kind == "general" or (kind == "mark" and text == "/" and not _has_dates(section)):
             self._followed = False
         elif kind:
             literal = kind in {"quoted", "escaped", "plain", "blank"} or (kind == "mark" and text == "/")
@@ -90,27 +91,25 @@ class NumberFormat:
 
     def _show_number(self, value: Decimal) -> str | None:
         index = 1 if value < 0 and len(self._sections) > 1 else 2 if value == 0 and len(self._sections) > 2 else 0
-        section = self._sections[index]
-        if _has_dates(section) or any(token.kind == "elapsed" for token in section):
+        section = self._numbers[index]
+        if section is None or section.is_general:
             return None
-        if any(token.text == "@" for token in section):
-            return None
-        shown, rounded = _format_number(section, abs(value))
+        display, rounded = section.format_number(abs(value))
         if value < 0 and index == 0 and rounded:
-            shown = f"-{shown}"
-        if value < 0 and "-" not in shown:
+            display = f"-{display}"
+        if value < 0 and "-" not in display:
             rounded = Decimal(0)  # parentheses or a colour tell that it is negative
-        return shown.strip() + (_describe_difference(value, rounded.copy_sign(value)) if shown.strip() else "")
+        return display.strip() + (_describe_difference(value, rounded.copy_sign(value)) if display.strip() else "")
 
     def _show_moment(self, value: date | time | timedelta) -> str | None:
         section = self._sections[0]
         has_names = any(token.kind == "time" and token.text.lower()[:1] in "md" and len(token.text) > 2 for token in section)
         if not _has_dates(section) or (has_names and any(token.kind == "locale" for token in section)):
             return None
-        shown = _format_moment(section, value)
-        if shown is None or not isinstance(value, date) or _ISO_DATE.match(shown):
-            return shown
-        return f"{shown} ({format_value(value)})"
+        display = _format_moment(section, value)
+        if display is None or not isinstance(value, date) or _ISO_DATE.match(display):
+            return display
+        return f"{display} ({format_value(value)})"
 
 
 def _is_english(locale: str) -> bool:
@@ -124,61 +123,75 @@ def _has_dates(section: Sequence[_Token]) -> bool:
     return any(token.kind in {"time", "elapsed"} for token in section)
 
 
-def _format_number(section: Sequence[_Token], value: Decimal) -> tuple[str, Decimal]:
-    """Return a positive number in a format, and the number that is shown so."""
-    marks = [token.text for token in section if token.kind in {"digit", "mark"}]
-    if not any(token.kind == "digit" for token in section):
-        return "".join(token.text for token in section if token.kind in {"literal", "mark"}), Decimal(0)
-    point = marks.index(".") if "." in marks else len(marks)
-    whole = [mark for mark in marks[:point] if mark not in "%@"]
-    decimals = [mark for mark in marks[point:] if mark in "0#?"][:MAX_DECIMALS]
-    scale = 100 ** min(marks.count("%"), 2)
-    numerals = "".join(mark for mark in marks if mark in "0#?,")
-    thousands = min(len(numerals) - len(numerals.rstrip(",")), 4)
-    if any(token.kind == "exponent" for token in section):
-        digits = f"{float(value):.{max(len(decimals) - _count_exponent_digits(section), 0)}E}"
-        return digits, Decimal(digits)
-    shown = (value * scale / 1000**thousands).quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
-    digits, _, fraction = f"{shown:f}".partition(".")
-    while fraction and fraction[-1] == "0" and decimals[len(fraction) - 1] != "0":
-        fraction = fraction[:-1]
-    positions = [mark for mark in whole if mark in "0#?"]
-    least = len(positions) - positions.index("0") if "0" in positions else 0
-    digits = digits.lstrip("0").rjust(least, "0")
-    if "," in "".join(whole).rstrip(","):
-        digits = f"{int(digits or 0):,}" if digits else ""
-    return _fill_digits(section, digits, fraction), shown * 1000**thousands / scale
+class _NumberSection:
+    """A part of a format for numbers: what stands before, between and behind the digits, prepared for many numbers."""
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        marks = [token.text for token in tokens if token.kind in {"digit", "mark"}]
+        point = marks.index(".") if "." in marks else len(marks)
+        self.is_general = "@" in marks
+        self.has_digits = any(token.kind == "digit" for token in tokens)
+        whole_marks = "".join(mark for mark in marks[:point] if mark in "0#?,").rstrip(",")
+        self._decimals = [mark for mark in marks[point:] if mark in "0#?"][:MAX_DECIMALS]
+        self._groups = "," in whole_marks
+        positions = whole_marks.replace(",", "")
+        self._least = len(positions) - positions.index("0") if "0" in positions else 0
+        numerals = "".join(mark for mark in marks if mark in "0#?,")
+        self._factor = Decimal(100) ** min(marks.count("%"), 2) / Decimal(1000) ** min(
+            len(numerals) - len(numerals.rstrip(",")), 4
+        )
+        self._unit = Decimal(1).scaleb(-len(self._decimals))
+        exponent = next((number for number, token in enumerate(tokens) if token.kind == "exponent"), None)
+        self._places = None
+        if exponent is not None:
+            self._places = max(len(self._decimals) - sum(token.kind == "digit" for token in tokens[exponent:]), 0)
+        self._parts = _split_at_digits(tokens)
+        self._is_split = any(self._parts[1:-1])
+
+    def format_number(self, value: Decimal) -> tuple[str, Decimal]:
+        """Return a positive number in the format, and the number that is shown so."""
+        if not self.has_digits:
+            return "".join(self._parts), Decimal(0)
+        if self._places is not None:
+            text = f"{float(value):.{self._places}E}"
+            return text, Decimal(text)
+        display = (value * self._factor).quantize(self._unit, ROUND_HALF_UP)
+        digits, _, fraction = f"{display:f}".partition(".")
+        while fraction and fraction[-1] == "0" and self._decimals[len(fraction) - 1] != "0":
+            fraction = fraction[:-1]
+        digits = digits.lstrip("0").rjust(self._least, "0")
+        if self._groups and digits:
+            digits = f"{int(digits):,}".rjust(self._least, "0")
+        if self._is_split:
+            digits = self._split_digits(digits)
+        return f"{self._parts[0]}{digits}{f'.{fraction}' if fraction else ''}{self._parts[-1]}", display / self._factor
+
+    def _split_digits(self, digits: str) -> str:
+        """Return whole digits with the text that stands between them."""
+        count = len(self._parts) - 1
+        parts = [digits[: max(len(digits) - count + 1, 0)]]
+        for number, text in enumerate(self._parts[1:-1], 1):
+            end = len(digits) - count + 1 + number
+            parts += [text, digits[max(end - 1, 0) : max(end, 0)]]
+        return "".join(parts)
 
 
-def _count_exponent_digits(section: Sequence[_Token]) -> int:
-    start = next(number for number, token in enumerate(section) if token.kind == "exponent")
-    return sum(token.kind == "digit" for token in section[start:])
+def _split_at_digits(tokens: Sequence[_Token]) -> list[str]:
+    """Return the text before, between and behind the whole digits of a section. The last one includes the text of decimals."""
+    parts, is_whole = [""], True
+    for token in tokens:
+        if token.kind == "digit" and is_whole:
+            parts.append("")
+        elif token.kind == "mark" and token.text == ".":
+            is_whole = False
+        elif token.kind == "literal" or token.text == "%":
+            parts[-1] += token.text
+    return parts if len(parts) > 1 else [*parts, ""]
 
 
-def _fill_digits(section: Sequence[_Token], digits: str, fraction: str) -> str:
-    """Return a section with digits in the place of its marks. Text between whole digits stays between them."""
-    point = next((number for number, token in enumerate(section) if token.text == "." and token.kind == "mark"), len(section))
-    slots = [number for number, token in enumerate(section[:point]) if token.kind == "digit"]
-    between = slots and any(token.kind == "literal" and token.text for token in section[slots[0] : slots[-1]])
-    parts: list[str] = []
-    for number, token in enumerate(section):
-        if number in slots:
-            left = len(slots) - 1 - slots.index(number)
-            end = len(digits) - left
-            if between:
-                parts.append(digits[: max(end, 0)] if number == slots[0] else digits[max(end - 1, 0) : max(end, 0)])
-            elif number == slots[0]:
-                parts.append(digits)
-        elif number == point and fraction:
-            parts.append(f".{fraction}")
-        elif token.kind == "literal" or (token.kind == "mark" and token.text == "%"):
-            parts.append(token.text)
-    return "".join(parts)
-
-
-def _describe_difference(value: Decimal, shown: Decimal) -> str:
+def _describe_difference(value: Decimal, rounded: Decimal) -> str:
     """Return the value in parentheses if the shown number is another one."""
-    hidden = abs(value - shown)
+    hidden = abs(value - rounded)
     if not hidden:
         return ""
     digits = len(value.normalize().as_tuple().digits)
@@ -198,7 +211,7 @@ def _format_moment(section: Sequence[_Token], value: date | time | timedelta) ->
             parts.append(_format_elapsed(letters, value))
         elif token.kind == "time":
             following = next((later.text.lower() for later in section[number + 1 :] if later.kind == "time"), "")
-            minutes = letters[0] == "m" and (previous in {"h"} or following[:1] == "s") and len(letters) < 3
+            minutes = letters[0] == "m" and (previous == "h" or following[:1] == "s") and len(letters) < 3
             part = _format_time(letters, value, noon=noon) if letters[0] in "hs" or minutes else _format_date(letters, value)
             if part is None:
                 return None

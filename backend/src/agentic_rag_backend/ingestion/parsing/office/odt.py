@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from lxml import etree
 
-from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
+from agentic_rag_backend.ingestion.parsing.inline_scripts import replace_script
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_repeated, read_grid
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.omissions import Omissions
+from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT
 
-MAX_TABLE_CELLS = 1_000_000
-"""Cells of one table. A few bytes can repeat a cell a billion times."""
 MAX_SPACES = 1_000
 
-_MAIN, _META, _MANIFEST = "content.xml", "meta.xml", "META-INF/manifest.xml"
+MAIN, _META, _MANIFEST = "content.xml", "meta.xml", "META-INF/manifest.xml"
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
-_LEFT_OUT = frozenset({"tracked-changes", "annotation", "annotation-end", "ruby-text", "sequence-decls", "desc", "forms"})
+_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_LOWERED, _RAISED = re.compile(r"-[1-9]"), re.compile(r"\+?[1-9]")
+LEFT_OUT = frozenset({"tracked-changes", "annotation", "annotation-end", "ruby-text", "sequence-decls", "desc", "forms"})
 _FIELDS = {
     "author": ("initial-creator", "creator"), "created": ("creation-date",), "modified": ("date",), "subject": ("subject",),
     "keywords": ("keyword",), "language": ("language",),
@@ -34,17 +38,19 @@ class OdtParser:
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the container and read the title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_read_properties(_open_container(head))[0] if is_whole else None, text="")
+        return Preview(title=read_properties(open_container(head))[0] if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
-        container = _open_container(content)
-        title, metadata = _read_properties(container)
-        body = container.read_tree(_MAIN).find(".//{*}body/{*}text")
+        container = open_container(content)
+        title, metadata = read_properties(container)
+        root = container.read_tree(MAIN)
+        body = root.find(".//{*}body/{*}text")
         if body is None:
             raise UnreadableDocument("the OpenDocument text is damaged: it has no body")
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument text"):
+            normalise_body(root, body, builder.omissions)
             _add_blocks(builder, body)
         return builder.build(title=title, metadata=metadata)
 
@@ -53,16 +59,22 @@ class OdtParser:
         return ParsedDocument(text=text)
 
 
-def _open_container(content: bytes) -> ZipContainer:
+def open_container(content: bytes) -> ZipContainer:
+    """Return the members of an OpenDocument file.
+
+    Raises:
+        UnreadableDocument: it is damaged or encrypted.
+    """
     container = ZipContainer(content)
     if _MANIFEST in container and b"encryption-data" in container.read_member(_MANIFEST):
         raise UnreadableDocument("the file is encrypted; remove its password")
-    if _MAIN not in container:
-        raise UnreadableDocument(f"the file is damaged: it has no member {_MAIN!r}")
+    if MAIN not in container:
+        raise UnreadableDocument(f"the file is damaged: it has no member {MAIN!r}")
     return container
 
 
-def _read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
+def read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
+    """Return the title of an OpenDocument file and its other properties as metadata. A damaged list of them is empty."""
     try:
         root = container.read_tree(_META)
     except UnreadableDocument:
@@ -74,8 +86,25 @@ def _read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any
     return properties.get("title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
 
 
+def normalise_body(root: etree._Element, body: etree._Element, omissions: Omissions) -> None:
+    """Write superscripts and subscripts on the line, and count comments, formulas and embedded objects, which are not read."""
+    positions = {
+        style.get(_STYLE + "name"): properties.get(_STYLE + "text-position", "")
+        for style in root.iter(_STYLE + "style")
+        for properties in style.iterfind(_STYLE + "text-properties")
+    }
+    for span in list(body.iter(_TEXT + "span")):
+        position = positions.get(span.get(_TEXT + "style-name"), "")
+        if position.startswith("sub") or _LOWERED.match(position):
+            replace_script(span, SUBSCRIPT, blocks={"p", "h"})
+        elif position.startswith("super") or _RAISED.match(position):
+            replace_script(span, SUPERSCRIPT, blocks={"p", "h"})
+    omissions.add("comments", count=sum(local_name(element) == "annotation" for element in body.iter()))
+    omissions.add("formulas and embedded objects", count=sum(local_name(element) == "object" for element in body.iter()))
+
+
 def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
-    for block in walk_elements(body, without=_LEFT_OUT, leaf_names={"p", "h", "table", "list"}):
+    for block in walk_elements(body, without=LEFT_OUT, leaf_names={"p", "h", "table", "list"}):
         name = local_name(block)
         if name == "h":
             level = block.get(_TEXT + "outline-level", "1")
@@ -83,63 +112,51 @@ def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
         elif name == "p":
             builder.add_paragraph(text_of(block))
         elif name == "list":
-            builder.add_lines([(f"- {item}", {}) for item in _list_items(block)])
+            builder.add_lines([(f"- {item}", {}) for item in list_items(block)])
         elif name == "table":
-            for table in [
-                block,
-                *(element for element in walk_elements(block, without=_LEFT_OUT) if local_name(element) == "table"),
-            ]:
-                builder.add_table(_read_rows(table))
+            add_table(builder, block)
         if name in {"p", "h", "list"}:
             _add_notes(builder, block)
 
 
 def _add_notes(builder: TextBuilder, block: etree._Element) -> None:
     """Add the text boxes and notes within a block, after it."""
-    for element in walk_elements(block, without=_LEFT_OUT, leaf_names={"text-box", "note"}):
+    for element in walk_elements(block, without=LEFT_OUT, leaf_names={"text-box", "note"}):
         if local_name(element) in {"text-box", "note"}:
             mark = element.findtext(f"{_TEXT}note-citation")
             text = "\n".join(text_of(paragraph) for paragraph in element.iter(_TEXT + "p", _TEXT + "h"))
             builder.add_paragraph(f"[{mark}] {text}" if mark else text)
 
 
-def _list_items(block: etree._Element) -> Iterator[str]:
-    for element in walk_elements(block, without={*_LEFT_OUT, "text-box", "note"}):
+def list_items(block: etree._Element) -> Iterator[str]:
+    """Yield the texts of the items of a list, those within each other included."""
+    for element in walk_elements(block, without={*LEFT_OUT, "text-box", "note"}):
         if local_name(element) in {"p", "h"} and (text := text_of(element).strip()):
             yield text
 
 
-def _read_rows(table: etree._Element) -> list[list[str]]:
-    """Return the cells of a table. Repeated cells and rows are repeated only if they have text."""
-    rows: list[list[str]] = []
-    cells = 0
-    for row in walk_elements(table, without={*_LEFT_OUT, "p", "h", "list"}, leaf_names={"table-row"}):
-        if local_name(row) != "table-row":
-            continue
-        filled: list[str] = []
-        for cell in row:
-            if local_name(cell) in {"table-cell", "covered-table-cell"}:
-                filled += [_cell_text(cell)] * _read_repetition(cell, "number-columns-repeated")
-        while filled and not filled[-1]:
-            filled.pop()
-        count = _read_repetition(row, "number-rows-repeated") if filled else 1
-        cells += count * max(len(filled), 1)
-        if cells > MAX_TABLE_CELLS:
-            raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
-        rows += [filled] * count
-    return [row for row in rows if row]
+def add_table(builder: TextBuilder, table: etree._Element) -> None:
+    """Add a table and the tables within its cells. A table of one cell is a frame around its content."""
+    cells = [cell for cell in walk_elements(table, without=LEFT_OUT, leaf_names={"table-cell"}) if _is_cell(cell)]
+    if len(cells) == 1 and not is_repeated(cells[0]):
+        _add_blocks(builder, cells[0])
+        return
+    grid, header_rows = read_grid(table, lambda cell, _: cell_text(cell), without=LEFT_OUT)
+    grid.write_table(builder, header_rows=header_rows)
+    for cell in cells:
+        for element in walk_elements(cell, without=LEFT_OUT, leaf_names={"table"}):
+            if local_name(element) == "table":
+                add_table(builder, element)
 
 
-def _cell_text(cell: etree._Element) -> str:
-    blocks = walk_elements(cell, without={*_LEFT_OUT, "table"}, leaf_names={"p", "h"})
+def _is_cell(element: etree._Element) -> bool:
+    return local_name(element) == "table-cell"
+
+
+def cell_text(cell: etree._Element) -> str:
+    """Return the text of a table's cell without the tables within it."""
+    blocks = walk_elements(cell, without={*LEFT_OUT, "table"}, leaf_names={"p", "h"})
     return "\n".join(text_of(block).strip() for block in blocks if local_name(block) in {"p", "h"})
-
-
-def _read_repetition(element: etree._Element, name: str) -> int:
-    count = element.get(_TABLE + name, "1")
-    if not count.isdecimal() or len(count) > 9 or int(count) > MAX_TABLE_CELLS:
-        raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
-    return max(int(count), 1)
 
 
 def text_of(paragraph: etree._Element) -> str:
@@ -154,7 +171,7 @@ def text_of(paragraph: etree._Element) -> str:
             parts.append(parent.tail or "" if stack else "")
             continue
         parts.append(_read_beginning(element))
-        if local_name(element) in {*_LEFT_OUT, "text-box", "note", ""}:
+        if local_name(element) in {*LEFT_OUT, "text-box", "note", ""}:
             parts.append(element.tail or "")
         else:
             stack.append((element, iter(element)))
@@ -169,6 +186,6 @@ def _read_beginning(element: etree._Element) -> str:
         return " " * (min(int(count), MAX_SPACES) if count.isdecimal() and len(count) < 9 else 1)
     if name == "note":
         return f"[{element.findtext(f'{_TEXT}note-citation') or ''}]"
-    if name in {*_LEFT_OUT, "text-box", ""}:
+    if name in {*LEFT_OUT, "text-box", ""}:
         return ""
     return {"tab": "\t", "line-break": "\n"}.get(name, element.text or "")

@@ -24,13 +24,15 @@ _HIDDEN_ROW = re.compile(rb"<(?:\w+:)?row([^<>]{0,500}?\shidden=[\"'](?:1|true)[
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]{0,200}?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _WIDTH = re.compile(rb"\d{1,4}(?:\.\d{1,20})?")
 _ATTRIBUTE = re.compile(rb"(\w+)=[\"']([^\"']*)[\"']")
-_STYLED = re.compile(
-    rb"<(?:\w+:)?c(?=[^<>]{0,500}?\ss=[\"'](\d{1,6})[\"'])[^<>]{0,500}?\sr=[\"']([A-Z]{1,3})(\d{1,7})[\"']"
-)
+_STYLED = re.compile(rb"<(?:\w+:)?c(?=[^<>]{0,500}?\ss=[\"'](\d{1,6})[\"'])[^<>]{0,500}?\sr=[\"']([A-Z]{1,3})(\d{1,7})[\"']")
 _UNSAVED = re.compile(
     rb"<(?:\w+:)?c[^<>]{0,500}?\sr=[\"']([A-Z]{1,3}\d{1,7})[\"'][^<>]{0,500}>\s*<(?:\w+:)?f(?:\s[^<>]*)?(?:/>|>[^<>]*</(?:\w+:)?f>)"
     rb"\s*(?:</(?:\w+:)?c>|<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</)"
 )
+
+
+StyledCell = tuple[int, int, NumberFormat]
+"""Row, column and number format of a cell."""
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class SheetProperties:
         narrow_columns: numbers of the columns of at most `NARROW_WIDTH` characters.
         merged: first row, first column, end row and end column of each merged range. The ends are not part of the range.
         unsaved: references of the cells whose formula has no saved value.
-        formats: the number format of each style, None where it changes nothing.
+        styled: row, column and number format of the cells that have one, in the order of the rows. They can be read once.
     """
 
     hidden_rows: set[int] = field(default_factory=set)
@@ -51,33 +53,30 @@ class SheetProperties:
     narrow_columns: set[int] = field(default_factory=set)
     merged: list[tuple[int, int, int, int]] = field(default_factory=list)
     unsaved: list[str] = field(default_factory=list)
-    formats: Sequence[NumberFormat | None] = ()
-    xml: bytes = b""
-
-    def iterate_formats(self) -> Iterator[tuple[int, int, NumberFormat]]:
-        """Yield row, column and number format of the cells that have one, in the order of the file."""
-        if not any(self.formats):
-            return
-        for cell in _STYLED.finditer(self.xml):
-            style = int(cell[1])
-            number_format = self.formats[style] if style < len(self.formats) else None
-            if number_format is not None:
-                yield int(cell[3]) - 1, column_number(cell[2]), number_format
+    styled: Iterable[StyledCell] = ()
 
 
 def read_properties(xml: bytes, formats: Sequence[NumberFormat | None]) -> SheetProperties:
     """Return the properties in the XML of a sheet."""
-    properties = SheetProperties(formats=formats, xml=xml)
+    properties = SheetProperties(styled=_iterate_styled(xml, formats) if any(formats) else ())
     if b"hidden=" in xml:
         rows = (dict(_ATTRIBUTE.findall(row[1])).get(b"r", b"") for row in _HIDDEN_ROW.finditer(xml))
         properties.hidden_rows = {int(digits) - 1 for digits in rows if digits.isdigit() and len(digits) < 8}
     for column in _COLUMN.finditer(xml, 0, max(xml.find(b"sheetData"), 0)):
         _read_column(properties, dict(_ATTRIBUTE.findall(column[1])))
     for merged in islice(_MERGED.finditer(xml), MAX_MERGED_RANGES):
-        first, end = column_number(merged[1]), column_number(merged[3]) + 1
-        properties.merged.append((int(merged[2]) - 1, first, int(merged[4]), end))
+        start, end = column_number(merged[1]), column_number(merged[3]) + 1
+        properties.merged.append((int(merged[2]) - 1, start, int(merged[4]), end))
     properties.unsaved = [cell[1].decode() for cell in _UNSAVED.finditer(xml)]
     return properties
+
+
+def _iterate_styled(xml: bytes, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
+    for cell in _STYLED.finditer(xml):
+        style = int(cell[1])
+        number_format = formats[style] if style < len(formats) else None
+        if number_format is not None:
+            yield int(cell[3]) - 1, column_number(cell[2]), number_format
 
 
 def _read_column(properties: SheetProperties, attributes: Mapping[bytes, bytes]) -> None:
@@ -100,11 +99,16 @@ def read_formats(styles: etree._Element | None) -> list[NumberFormat | None]:
     for element in styles.iter("{*}numFmt"):
         if (number := element.get("numFmtId", "")).isdecimal() and element.get("formatCode"):
             codes[int(number)] = element.get("formatCode", "")
+    numbers = [style.get("numFmtId", "") for style in styles.iterfind("{*}cellXfs/{*}xf")]
+    return make_formats(codes, [int(number) if number.isdecimal() else 0 for number in numbers])
+
+
+def make_formats(codes: Mapping[int, str], numbers: Iterable[int]) -> list[NumberFormat | None]:
+    """Return the number format of each style by the number of its code, None where it changes nothing."""
     shared: dict[str, NumberFormat | None] = {"": None, "General": None, "@": None}
     formats: list[NumberFormat | None] = []
-    for style in styles.iterfind("{*}cellXfs/{*}xf"):
-        number = style.get("numFmtId", "")
-        code = codes.get(int(number), "") if number.isdecimal() else ""
+    for number in numbers:
+        code = codes.get(number, "")
         if code not in shared:
             shared[code] = NumberFormat(code)
         formats.append(shared[code])
@@ -113,13 +117,11 @@ def read_formats(styles: etree._Element | None) -> list[NumberFormat | None]:
 
 def group_runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last of each run of numbers that follow each other."""
-    first = last = None
+    run: list[int] = []
     for number in sorted(numbers):
-        if first is None or last is None:
-            first = number
-        elif number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    if first is not None and last is not None:
-        yield first, last
+        if run and number != run[1] + 1:
+            yield run[0], run[1]
+            run = []
+        run = [run[0] if run else number, number]
+    if run:
+        yield run[0], run[1]

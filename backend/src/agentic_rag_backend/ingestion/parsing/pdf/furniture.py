@@ -1,7 +1,7 @@
 """Running heads and page numbers, which are recognised across pages and left out of the text.
 
-A running head has the same words at the same place on several pages, and such heads stand there on most pages. A line that differs
-in a number stays: it may be the number of an invoice. Only the number of the page may differ.
+A running head has the same words at the same place on several pages, and such heads stand there on most pages. A line that
+differs in a number stays: it may be the number of an invoice. Only the number of the page may differ.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def without_furniture(pages: Sequence[PageLayout], omissions: Omissions) -> list
     """Remove furniture from ``pages`` and count it. A page of nothing else keeps its text.
 
     Returns:
-        the first line of each running head whose words are not elsewhere in the text. One at the top of the first page stays there.
+        the first line of each running head whose words are not elsewhere in the text. One at the top of the first page stays.
     """
     heads = {id(line): words for words, line in _find_heads(pages)}
     numbers = {id(line) for line in _page_numbers(pages)} - heads.keys()

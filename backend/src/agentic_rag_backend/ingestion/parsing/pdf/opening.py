@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 
 import pypdfium2
@@ -16,6 +17,7 @@ _REASONS = {
     pdfium.FPDF_ERR_PASSWORD: "the PDF file is encrypted: it needs a password; upload a copy without one",
     pdfium.FPDF_ERR_SECURITY: "the PDF file is encrypted with a method that is not supported; upload a copy without encryption",
 }
+logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # it would warn of every XFA form, whose data is read without PDFium
 _DAMAGED = "the PDF file is damaged: its pages cannot be found"
 
 

@@ -13,12 +13,13 @@ from agentic_rag_backend.domain.location import Box
 
 SMALLER = 0.85
 """Superscripts and subscripts have at most this share of the font size of their line."""
-_RAISED, _LOWERED = 0.15, -0.06
+RAISED, _LOWERED = 0.15, -0.06
 """Distance of the base line of a superscript or subscript from that of its line, in font sizes."""
+_LONGEST = 4
 _FAR = 0.5
 """Gap between a word and a superscript that belongs to it, in font sizes."""
 
-_NUMBERS = re.compile(r"\d{1,3}(?:[,–-]\d{1,3})*,?$")
+_NUMBERS = re.compile(r"[1-9]\d{0,2}(?:[,–-][1-9]\d{0,2})*,?$")
 _SIGNED = re.compile(r"[+\u2212–-]?\d*(?:[.,/]\d+)?[+\u2212–-]?$")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _ELEMENT = re.compile(r"[A-Z][a-z]?$")
@@ -40,11 +41,13 @@ _ENCLOSED_DIGIT = re.compile(r"[A-Za-z)]\d{1,2}[A-Z(]")
 def mark_scripts(text: str, heights: Sequence[float], baselines: Sequence[float]) -> str:
     """Return a word with its superscripts and subscripts marked. The sequences have a value for each character, in points."""
     size = max(heights)
+    if size <= 0:
+        return text
     baseline = next(line for line, height in zip(baselines, heights, strict=True) if height >= SMALLER * size)
 
     def classify(index: int) -> int:
         shift = (baselines[index] - baseline) / size
-        if heights[index] > SMALLER * size or _LOWERED < shift < _RAISED:
+        if heights[index] > SMALLER * size or _LOWERED < shift < RAISED:
             return 0
         return 1 if shift > 0 else -1
 
@@ -59,7 +62,12 @@ def mark_scripts(text: str, heights: Sequence[float], baselines: Sequence[float]
             written += run if _is_formula(written, run) else f"_{run}"
         else:
             written += f" {run}" if written.endswith("]") and runs[number - 1][0] == 1 and run[0].isalnum() else run
-    return _FRACTION.sub(lambda match: f"{match[1]} {match[2]}/{match[3]}".strip(), written)
+    return mark_fractions(written)
+
+
+def mark_fractions(text: str) -> str:
+    """Return a marked text with fractions on one line: "1 3/4"."""
+    return _FRACTION.sub(lambda match: f"{match[1]} {match[2]}/{match[3]}".strip(), text) if "^" in text else text
 
 
 def add_raised(text: str, raised: str) -> str:
@@ -103,19 +111,19 @@ def _begin_raised(raised: str, following: str) -> str:
     return f"^{raised}" if _ATOM.fullmatch(following) else f"[{raised.rstrip(',')}]"
 
 
+def is_script(text: str) -> bool:
+    """Return whether a word of its own may be a superscript: it is short or has numbers only."""
+    return len(text) <= _LONGEST or _NUMBERS.fullmatch(text) is not None or _SIGNED.fullmatch(text) is not None
+
+
 def is_raised_beside(box: Box, base_box: Box) -> bool:
-    """Return whether a word is a superscript of the one before it, from which a small gap separates it."""
-    size, height = base_box[3] - base_box[1], box[3] - box[1]
-    return (
-        height < SMALLER * size
-        and box[1] > base_box[1] + (_RAISED + 0.05) * size
-        and box[1] < base_box[3]
-        and -0.3 * size < box[0] - base_box[2] < _FAR * size
-    )
+    """Return whether a word may be a superscript of the one before it, from which a small gap separates it."""
+    size = base_box[3] - base_box[1]
+    return box[1] < base_box[3] and box[3] > base_box[1] and -0.3 * size < box[0] - base_box[2] < _FAR * size
 
 
 def is_raised_before(box: Box, base_box: Box) -> bool:
-    """Return whether a word is a superscript before another word, such as the number of a note."""
+    """Return whether a word may be a superscript before another word, such as the number of a note."""
     size = base_box[3] - base_box[1]
     return is_raised_beside((base_box[2], box[1], base_box[2], box[3]), base_box) and -0.3 * size < base_box[0] - box[2] < size
 

@@ -9,24 +9,31 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
+    RAISED,
     SMALLER,
     add_raised,
     is_raised_before,
     is_raised_beside,
+    is_script,
     list_powers,
+    mark_fractions,
     mark_notes,
     mark_scripts,
     may_have_scripts,
 )
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import Visibility  # which imports this module
 
 SOFT_HYPHENS = "\ufffe\x02\u00ad"
 """Characters by which PDFium or the file marks a hyphen that only the end of a line causes."""
@@ -52,41 +59,65 @@ class PdfWord:
     turn: int = 0
 
 
-def words_of(
-    page: pypdfium2.PdfPage, is_hidden: Callable[[pypdfium2.PdfTextPage, int, Box], bool] | None = None
-) -> list[PdfWord]:
-    """Return the words of ``page`` in the order of its content. Superscripts and subscripts are marked in their text.
+def words_of(page: pypdfium2.PdfPage, visibility: Visibility | None = None) -> list[PdfWord]:
+    """Return the words of ``page`` in the order of its content, without hidden ones.
 
-    ``is_hidden`` returns whether a word cannot be seen, by the index of its first character and its box on the page. Such words
-    are left out.
+    Superscripts and subscripts are marked in the text of the words.
     """
     textpage = page.get_textpage()
+    words: list[PdfWord] = []
+    last_index, last_size = 0, 0.0
     try:
-        words: list[PdfWord] = []
         for index, word in _read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)):
-            if is_hidden is not None and is_hidden(textpage, index, on_page(word.box, word.turn)):
+            # Most words need no further look.
+            if (
+                visibility is not None
+                and (visibility.doubtful or not _is_within(word, visibility.bounds))
+                and visibility.is_hidden(textpage, index, on_page(word.box, word.turn))
+            ):
                 continue
-            if not words or not _join_scripts(words[-1], word):
+            differs = words and not SMALLER < word.size / last_size < 1 / SMALLER
+            if not differs or not _join_scripts(textpage.raw, words[-1], last_index, word, index):
                 words.append(word)
+                last_index, last_size = index, word.size
     finally:
         textpage.close()
     _mark_notes(words)
     return words
 
 
-def _join_scripts(before: PdfWord, word: PdfWord) -> bool:
+def _is_within(word: PdfWord, bounds: Box) -> bool:
+    box = word.box
+    return not word.turn and box[0] >= bounds[0] and box[1] >= bounds[1] and box[2] <= bounds[2] and box[3] <= bounds[3]
+
+
+def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word: PdfWord, index: int) -> bool:
     """Mark one of two words that is a superscript of the other one. Return whether the second has become part of the first."""
     if before.turn != word.turn:
         return False
-    if word.size < SMALLER * before.size and is_raised_beside(word.box, before.box):
-        before.text = add_raised(before.text, word.text)
+    if is_raised_beside(word.box, before.box) and is_script(word.text):
+        text = mark_fractions(before.text + word.text)
+        if text == before.text + word.text:
+            if not _is_raised(raw, index, before_index, word.turn):
+                return False
+            text = add_raised(before.text, word.text)
+        before.text = text
         before.box = before.box[0], before.box[1], word.box[2], before.box[3]
         return True
-    if before.size < SMALLER * word.size and before.text.isdecimal() and is_raised_before(before.box, word.box):
+    begins_text = before.text.isdecimal() and word.text[0].isalpha() and len(word.text) > 1
+    if begins_text and is_raised_before(before.box, word.box) and _is_raised(raw, before_index, index, word.turn):
         before.text = f"[{before.text}]"
         before.box = before.box[0], word.box[1], before.box[2], word.box[3]
         before.size = word.size
     return False
+
+
+def _is_raised(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
+    """Whether a character is a superscript beside another one."""
+    (height, baseline), (base_height, base_baseline) = (
+        _measure_character(raw, character, turn) for character in (index, base_index)
+    )
+    return height < SMALLER * base_height and baseline - base_baseline > RAISED * base_height
 
 
 def _mark_notes(words: Sequence[PdfWord]) -> None:
@@ -128,12 +159,14 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[tuple[int, PdfWord
         letters = match[0]
         if _flows_on(begin, end):
             box = _enclose_boxes(begin, end)
-            if last_index > first_index and may_have_scripts(letters, begin, end):
-                boxes = [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)]
-                tallest = max(boxes, key=lambda character_box: character_box[3] - character_box[1])
-                baselines = [_read_baseline(raw, index, turn) for index in range(first_index, last_index + 1)]
-                letters = mark_scripts(letters, [box[3] - box[1] for box in boxes], baselines)
-                box, size = (box[0], tallest[1], box[2], tallest[3]), tallest[3] - tallest[1]
+            uniform = begin[1] == end[1] and begin[3] == end[3] and letters.isalpha()
+            if last_index > first_index and not uniform and may_have_scripts(letters, begin, end):
+                measures = [_measure_character(raw, index, turn) for index in range(first_index, last_index + 1)]
+                letters = mark_scripts(letters, [height for height, _ in measures], [baseline for _, baseline in measures])
+                if letters != match[0]:
+                    tallest_index = max(range(len(measures)), key=lambda index: measures[index][0])
+                    tallest = turn_box(read_box(first_index + tallest_index), turn)
+                    box, size = (box[0], tallest[1], box[2], tallest[3]), tallest[3] - tallest[1]
             yield first_index, PdfWord(_join_pairs(letters) if has_pairs else letters, box, size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
@@ -142,11 +175,16 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[tuple[int, PdfWord
             yield first_index, word
 
 
-def _read_baseline(raw: ctypes.c_void_p, index: int, turn: int) -> float:
-    """Return the height of a character's base line in the frame of its text."""
-    x, y = ctypes.c_double(), ctypes.c_double()
+def _measure_character(raw: ctypes.c_void_p, index: int, turn: int) -> tuple[float, float]:
+    """Return the font size of a character and the height of its base line, in the frame of its text.
+
+    The heights of boxes would not do: fonts of one size have boxes of several heights.
+    """
+    x, y, matrix = ctypes.c_double(), ctypes.c_double(), pdfium.FS_MATRIX()
     pdfium.FPDFText_GetCharOrigin(raw, index, x, y)
-    return turn_box((x.value, y.value, x.value, y.value), turn)[1]
+    pdfium.FPDFText_GetMatrix(raw, index, matrix)
+    size = pdfium.FPDFText_GetFontSize(raw, index) * math.hypot(matrix.c, matrix.d)
+    return size, turn_box((x.value, y.value, x.value, y.value), turn)[1]
 
 
 def _read_characters(raw: ctypes.c_void_p, count: int) -> tuple[str, bool]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.knowledge.extraction.dates import date_end
 from agentic_rag_backend.knowledge.extraction.lexicon import (
+    ADJECTIVES,
     COMPANY_SUFFIXES,
     CONNECTORS,
     EVENT_HEADS,
@@ -18,8 +18,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_HEADS,
     word_set,
 )
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
-from agentic_rag_backend.knowledge.extraction.types.geography import ADJECTIVES
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end
 
 MAX_NAME_WORDS = 14
 NAME_SHAPES = frozenset({Shape.CAPITAL, Shape.UPPER, Shape.INITIAL})

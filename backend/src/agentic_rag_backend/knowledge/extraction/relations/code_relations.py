@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.document import DEFINES, Chunk, CodeName, CodeRelation
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
-from agentic_rag_backend.domain.source_code import DEFINES, CodeName, CodeRelation
 from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE
 from agentic_rag_backend.language.titles import is_excerpt
 

@@ -14,8 +14,13 @@ from typing import Any
 from agentic_rag_backend.language.prompt_marks import StreamRestorer
 from agentic_rag_backend.models.llm.base import ModelDelta
 from agentic_rag_backend.models.llm.replies.lenient_json import AROUND, NotJson, ReadValue, read_values
-from agentic_rag_backend.models.llm.replies.reasoning import ReasoningFilter, VisibleText, without_reasoning
-from agentic_rag_backend.models.llm.replies.repetition import LoopDetector, without_loop
+from agentic_rag_backend.models.llm.replies.reasoning import (
+    LoopDetector,
+    ReasoningFilter,
+    VisibleText,
+    without_loop,
+    without_reasoning,
+)
 from agentic_rag_backend.models.llm.replies.structured import fit_schema, unwrap_object
 
 REASONING = "removed reasoning"

@@ -39,7 +39,7 @@ from agentic_rag_backend.stores.catalogue.documents.questions import (
     recorded_questions,
 )
 from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, record_parsed_text, writable
-from agentic_rag_backend.stores.catalogue.rows import batches, upsert
+from agentic_rag_backend.stores.catalogue.operations import batches, upsert
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
 
 

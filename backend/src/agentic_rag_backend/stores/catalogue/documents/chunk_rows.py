@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage,
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.operations import batches, public_key
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
-from agentic_rag_backend.stores.catalogue.rows import batches, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 

@@ -21,14 +21,12 @@ from agentic_rag_backend.stores.catalogue.documents import (
     submissions,
     tombstones,
     versions,
-    visibility,
 )
 from agentic_rag_backend.stores.catalogue.documents.document_values import BegunJob, ReadyVersion
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write, write_arriving
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, public_key, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
@@ -191,8 +189,8 @@ class DocumentCatalogue(CataloguePart):
     purge = write(versions.purge)
     remains = read(versions.remains)
     drop_versions = write(versions.drop_versions)
-    visible_versions = read(visibility.visible_versions)
-    visibility = read(visibility.visibility)
+    visible_versions = read(tombstones.visible_versions)
+    visibility = read(tombstones.visibility)
     visible_chunk_ids = read(document_status.visible_chunk_ids)
     visible_chunks_in_order = read(document_status.visible_chunks_in_order)
     take_up = write(document_status.take_up)

@@ -12,16 +12,16 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
-from agentic_rag_backend.stores.catalogue.pages import check_limit
-from agentic_rag_backend.stores.catalogue.rows import (
+from agentic_rag_backend.stores.catalogue.operations import (
     batches,
     document_from,
     lock_document,
     lock_tenant,
     raise_state_version,
 )
+from agentic_rag_backend.stores.catalogue.pages import check_limit
 from agentic_rag_backend.stores.catalogue.tables import chunks, document_versions, documents, jobs
 
 _visible, _latest = document_versions.alias("visible"), document_versions.alias("latest")

@@ -18,11 +18,11 @@ from agentic_rag_backend.domain.document import (
     Failure,
     ProcessingOptions,
     QuestionOptions,
+    SyntheticQuestion,
 )
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 

@@ -11,8 +11,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_document
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_document, read, write
 from agentic_rag_backend.stores.catalogue.tables import model_results
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "calls", "failed_calls")

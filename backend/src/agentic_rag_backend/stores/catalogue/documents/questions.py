@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 from sqlalchemy import BindParameter, and_, bindparam, delete, insert, select, tuple_, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.document import Failure
-from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
+from agentic_rag_backend.domain.document import Failure, SyntheticQuestion
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.columns import plain
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import AnyRow
 from agentic_rag_backend.stores.catalogue.documents.document_values import ChunkQuestions, PreparedQuestion
 from agentic_rag_backend.stores.catalogue.documents.versions import writable
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import batches
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, read, write
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, chunks, documents, prepared_chunks
 
 _PLACE = ("tenant_id", "document_id", "version", "ordinal")

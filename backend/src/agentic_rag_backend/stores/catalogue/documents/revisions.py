@@ -26,7 +26,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
 )
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
-from agentic_rag_backend.stores.catalogue.rows import (
+from agentic_rag_backend.stores.catalogue.operations import (
     document_from,
     lock_document,
     lock_tenant,

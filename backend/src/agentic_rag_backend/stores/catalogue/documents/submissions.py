@@ -13,14 +13,14 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.domain.metadata import merge_file_fields
+from agentic_rag_backend.domain.size_limits import merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
-from agentic_rag_backend.stores.catalogue.rows import (
+from agentic_rag_backend.stores.catalogue.operations import (
     document_from,
     lock_document,
     lock_tenant,

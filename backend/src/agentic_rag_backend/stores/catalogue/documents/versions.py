@@ -19,11 +19,11 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     change_document,
     read_version,
 )
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version
+from agentic_rag_backend.stores.catalogue.operations import batches, lock_document, lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_questions,
     chunk_texts,

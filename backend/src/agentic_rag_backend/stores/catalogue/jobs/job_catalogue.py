@@ -15,11 +15,17 @@ from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import submissions
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
-from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, new_job, read_job
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, log_start, new_job, read_job
+from agentic_rag_backend.stores.catalogue.operations import (
+    CataloguePart,
+    batches,
+    job_from,
+    lock_document,
+    lock_tenant,
+    read,
+    write,
+)
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import batches, job_from, lock_document, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
 _SCOPE = "jobs"

@@ -13,8 +13,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import leases, workers
 
 

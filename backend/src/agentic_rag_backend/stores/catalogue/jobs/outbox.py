@@ -16,8 +16,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import raise_state_version, upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, raise_state_version, read, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
 
 

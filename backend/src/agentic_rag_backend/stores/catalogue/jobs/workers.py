@@ -17,8 +17,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write, write_soon
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, upsert, write, write_soon
 from agentic_rag_backend.stores.catalogue.tables import jobs, workers, workflow_runs
 
 

@@ -14,8 +14,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, write
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
 from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries, tenants

@@ -14,9 +14,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, raise_state_version, read, write
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
-from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import graph_edits
 
 _SCOPE = "edits"

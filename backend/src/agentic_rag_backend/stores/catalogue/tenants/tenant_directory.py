@@ -16,9 +16,16 @@ from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, 
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.operations import (
+    CataloguePart,
+    batches,
+    lock_tenant,
+    raise_state_version,
+    read,
+    upsert,
+    write,
+)
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
 _SCOPE, _NEWEST_FIRST = "tenants", "newest tenants"

@@ -33,8 +33,7 @@ from qdrant_edge import CountRequest, EdgeShard, UpdateOperation
 
 from agentic_rag_backend.errors import ReindexRequired, StorageFull, StoreDamaged, StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors, field_indexes
-from agentic_rag_backend.stores.vector.edge.file_sync import sync
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors, field_indexes, sync
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 
 _RECORD = "fingerprint.json"

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from qdrant_edge import EdgeShard, UpdateOperation
 
-from agentic_rag_backend.stores.vector.edge.edge_engine import field_indexes
-from agentic_rag_backend.stores.vector.edge.file_sync import sync_tree
+from agentic_rag_backend.stores.vector.edge.edge_engine import field_indexes, sync_tree
 from agentic_rag_backend.stores.vector.edge.folder import collection_of
 
 _PR_SET_PDEATHSIG = 1

@@ -28,8 +28,7 @@ from qdrant_edge import CountRequest, EdgeShard, Point, UpdateOperation
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.memory import give_back
 from agentic_rag_backend.stores.vector.base import Collection, IndexState
-from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors
-from agentic_rag_backend.stores.vector.edge.file_sync import sync
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors, sync
 from agentic_rag_backend.stores.vector.edge.folder import InUse, in_use, new_folder, write_pointer
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.telemetry.logs import get_logger

@@ -17,8 +17,7 @@ from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.local_files import require_room
-from agentic_rag_backend.stores.vector.edge.edge_engine import engine_errors
-from agentic_rag_backend.stores.vector.edge.file_sync import sync_tree
+from agentic_rag_backend.stores.vector.edge.edge_engine import engine_errors, sync_tree
 
 FLUSHED_AFTER = 5_000
 """Points written, changed or removed after which a flush makes all files durable, not only the log.

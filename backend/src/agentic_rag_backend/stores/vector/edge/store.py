@@ -56,12 +56,10 @@ from agentic_rag_backend.stores.vector.base import (
     VectorSearch,
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
-from agentic_rag_backend.stores.vector.conditions import TAGS
-from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors
-from agentic_rag_backend.stores.vector.edge.edge_ranking import EdgeLeg, run_legs
-from agentic_rag_backend.stores.vector.edge.filters import Translation, having_ids, match, within
+from agentic_rag_backend.stores.vector.conditions import TAGS, Vocabulary, tags_of
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, Translation, engine_errors, having_ids, match, within
+from agentic_rag_backend.stores.vector.edge.edge_ranking import IN_NOTHING, EdgeLeg, InverseFrequencies, run_legs
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
-from agentic_rag_backend.stores.vector.edge.inverse_frequencies import IN_NOTHING, InverseFrequencies
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep, UpkeepOptions
 from agentic_rag_backend.stores.vector.points import (
@@ -77,8 +75,6 @@ from agentic_rag_backend.stores.vector.points import (
     scope_name,
     tags_of_points,
 )
-from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.stores.vector.vocabulary import Vocabulary
 
 _BATCH_POINTS = 8
 """About 1 ms of work, which blocks the event loop. Writing 64 at once takes as long for each point (measured)."""

@@ -34,7 +34,7 @@ from agentic_rag_backend.stores.vector.base import (
     VectorSearch,
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
-from agentic_rag_backend.stores.vector.conditions import TAGS, reads_values, select
+from agentic_rag_backend.stores.vector.conditions import TAGS, FieldValues, read_tag, reads_values, select, tags_of
 from agentic_rag_backend.stores.vector.exact_ranking import settle
 from agentic_rag_backend.stores.vector.points import (
     DENSE,
@@ -67,8 +67,6 @@ from agentic_rag_backend.stores.vector.qdrant.server_requests import (
     scope_of,
     within,
 )
-from agentic_rag_backend.stores.vector.tags import read_tag, tags_of
-from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 
 _BATCH_BYTES = 8_000_000
 """The server refuses bodies over 32 MB."""

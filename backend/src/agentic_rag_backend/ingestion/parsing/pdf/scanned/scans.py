@@ -45,13 +45,18 @@ class Scans:
     recognised: dict[int, list[PdfWord]] = field(default_factory=dict)
     unread: dict[str, list[int]] = field(default_factory=dict)
     """For each reason, the pages that were not recognised."""
+    faults: dict[str, list[int]] = field(default_factory=dict)
+    """For each fault of the text, its pages that were not recognised."""
     _own: dict[int, Sequence[PdfWord]] = field(default_factory=dict)
     _confidences: list[float] = field(default_factory=list)
     _code: str = "ocr_failed"
 
-    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord]) -> None:
-        """Recognise a page if it is a picture. ``words`` are those of its text, few or none."""
-        if not is_picture(page):
+    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord], fault: str | None = None) -> None:
+        """Recognise a page if it is a picture. ``words`` are those of its text, few or none.
+
+        With a ``fault`` of its text, any page is recognised, and the result replaces the text.
+        """
+        if fault is None and not is_picture(page):
             return
         if not words:
             self.pages.append(number)
@@ -61,13 +66,18 @@ class Scans:
             picture = picture_of(page)
             recognised = self.recogniser.words(picture)
         except NotRecognised as error:
-            if not words or self.recogniser.name is not None:
+            if fault is not None:
+                self.faults.setdefault(fault, []).append(number)
+            if (fault is None and not words) or self.recogniser.name is not None:
                 self._code = error.code
                 self.unread.setdefault(str(error), []).append(number)
             return
         if recognised and confidence_of(recognised) >= LEAST_PAGE_CONFIDENCE:
             self._confidences += [word.confidence for word in recognised]
-            self._own[number], self.recognised[number] = words, _words_outside(words, words_on(page, picture, recognised))
+            own_words = words if fault is None else ()
+            self._own[number], self.recognised[number] = own_words, _words_outside(own_words, words_on(page, picture, recognised))
+        elif fault is not None:
+            self.faults.setdefault(fault, []).append(number)
 
     def laid_out(self, layouts: Iterable[PageLayout]) -> list[PageLayout]:
         """Return the layouts, of recognised pages with their words. ``layouts`` are those of the pages' own text."""
@@ -93,9 +103,16 @@ class Scans:
         if self.recognised:
             by = f"{self.recogniser.name}; mean confidence {fmean(self._confidences):.0%}"
             messages.append(f"text was recognised in pictures ({by}) on {list_pages(self.recognised)}")
+        messages += [f"{list_pages(pages)}: the text is wrong or unreadable: {fault}" for fault, pages in self.faults.items()]
         if self.recogniser.name is None:
             messages += [f"{list_pages(pages)}: pictures without text; {reason}" for reason, pages in self.unread.items()]
         return tuple(messages)
+
+    @property
+    def reason(self) -> str:
+        """Return why pictures have no recognised text."""
+        stopped = self.recogniser.stopped
+        return next(iter(self.unread), str(stopped) if stopped else f"no text was recognised in them ({self.recogniser.name})")
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -109,9 +126,10 @@ class Scans:
 
     def make_problem(self, pages: int) -> UnreadableDocument:
         """Return the error of a document with ``pages`` pages whose pictures have no recognised text."""
-        reason = next(iter(self.unread), f"no text was recognised in them ({self.recogniser.name})")
         kind = ResourceLimit if self.unread and self._code == ResourceLimit.code else UnreadableDocument
-        return kind(f"the PDF file contains only images: {len(self.pages)} of {pages} pages are pictures without text; {reason}")
+        return kind(
+            f"the PDF file contains only images: {len(self.pages)} of {pages} pages are pictures without text; {self.reason}"
+        )
 
 
 def is_picture(page: pypdfium2.PdfPage) -> bool:

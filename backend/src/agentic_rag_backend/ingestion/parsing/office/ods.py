@@ -1,0 +1,169 @@
+"""ODS: a heading for each visible sheet of an OpenDocument spreadsheet, and its tables with their ranges of cells."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from lxml import etree
+
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import refuse_document_type, xml_problem
+from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.extent import MAX_SHEET_COLUMNS, column_name
+from agentic_rag_backend.ingestion.parsing.office.odt import MAIN, cell_text, open_container, read_properties
+from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_unseen, read_count, read_row
+from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties
+from agentic_rag_backend.ingestion.parsing.office.sheet_tables import Row, SheetTables
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name
+from agentic_rag_backend.ingestion.parsing.office.workbooks import MAX_CELLS, MAX_SHEET_NAME_CHARACTERS
+
+MAX_SIGNIFICANT_DIGITS = 8
+"""A value with more digits was computed, and is not written beside the number that the sheet shows."""
+
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_DIGITS = re.compile(r"\D+")
+
+
+class OdsParser:
+    """Parser of OpenDocument spreadsheets. Values are those that the sheets show; what is hidden is left out."""
+
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
+        """Open the container and read the title. A part of a ZIP file cannot be opened."""
+        return Preview(title=read_properties(open_container(head))[0] if is_whole else None, text="")
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the sheets one after the other."""
+        container = open_container(content)
+        title, metadata = read_properties(container)
+        xml = container.read_member(MAIN)
+        refuse_document_type(xml, MAIN)
+        reader = _Reader(TextBuilder(container.unzipped_bytes), xml)
+        with package.report_damage("OpenDocument spreadsheet"):
+            reader.read_sheets()
+        hidden = {"hidden_sheets": reader.hidden_sheets} if reader.hidden_sheets else {}
+        return reader.builder.build(title=title, metadata={**metadata, **hidden})
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; which lines are the names of sheets is not known."""
+        return ParsedDocument(text=text)
+
+
+class _Reader:
+    """Reads the elements one after the other and forgets each row, because the tree of a large sheet does not fit into memory."""
+
+    def __init__(self, builder: TextBuilder, xml: bytes) -> None:
+        self.builder = builder
+        self.hidden_sheets: list[str] = []
+        self._hidden_styles: set[str] = set()
+        self._filled = 0
+        self._events = etree.iterparse(
+            io.BytesIO(xml), events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
+            remove_comments=True, remove_pis=True,
+        )  # fmt: skip
+
+    def read_sheets(self) -> None:
+        """Add the visible sheets."""
+        is_sheet_file = False
+        try:
+            for event, element in self._events:
+                name = local_name(element)
+                if event == "start" and name == "spreadsheet":
+                    is_sheet_file = True
+                elif event == "end" and name == "table-properties" and element.get(_TABLE + "display") == "false":
+                    self._hidden_styles.add(element.getparent().get(_STYLE + "name") or "")
+                elif event == "start" and name == "table":
+                    self._read_sheet(element)
+        except etree.XMLSyntaxError as error:
+            raise xml_problem(error.code, str(error), f"the XML of {MAIN!r}") from None
+        if not is_sheet_file:
+            raise UnreadableDocument("the OpenDocument spreadsheet is damaged: it has no body")
+
+    def _read_sheet(self, table: etree._Element) -> None:
+        name = " ".join((table.get(_TABLE + "name") or "").split())[:MAX_SHEET_NAME_CHARACTERS]
+        properties = SheetProperties()
+        tables = SheetTables(self.builder, name, range(MAX_SHEET_COLUMNS), properties)
+        rows = self._iterate_rows(table, tables)
+        if table.get(_TABLE + "style-name") in self._hidden_styles:
+            self.hidden_sheets.append(name)
+            self.builder.omissions.add("hidden sheets", name)
+            for _ in rows:
+                pass
+            return
+        first_row = next(rows, None)  # the columns stand before it
+        if first_row is not None:
+            tables.add_rows(chain((first_row,), rows))
+
+    def _iterate_rows(self, table: etree._Element, tables: SheetTables) -> Iterator[Row]:
+        """Yield the rows of a sheet with text, and forget them. What is hidden and merged is added to ``tables``."""
+        number = column = 0
+        for event, element in self._events:
+            name = local_name(element)
+            if event == "start":
+                continue
+            if name == "table" and element is table:
+                table.clear()
+                return
+            if name == "table-column" and element.getparent() is not None:
+                count = read_count(element, "number-columns-repeated")
+                if is_unseen(element):
+                    tables.properties.hidden_columns.update(range(column, min(column + count, MAX_SHEET_COLUMNS)))
+                column += count
+            elif name == "table-row":
+                yield from self._read_rows(element, number, tables)
+                number += read_count(element, "number-rows-repeated")
+                _forget_element(element)
+
+    def _read_rows(self, element: etree._Element, number: int, tables: SheetTables) -> Iterator[Row]:
+        unsaved: list[int] = []
+
+        def read_cell(cell: etree._Element, column: int) -> str:
+            text = _show_cell(cell)
+            if not text and cell.get(_TABLE + "formula") and cell.get(_OFFICE + "value-type") is None:
+                unsaved.append(column)
+            return text
+
+        row = read_row(element, read_cell)
+        tables.properties.unsaved += [f"{column_name(column)}{number + 1}" for column in unsaved]
+        if not row.cells:
+            return
+        self._filled += row.count * (len(row.cells) - row.cells.count(""))
+        if self._filled > MAX_CELLS:
+            raise ResourceLimit(f"the spreadsheet has more than {MAX_CELLS} cells with a value, which is the limit")
+        if is_unseen(element):
+            tables.properties.hidden_rows.update(range(number, number + row.count))
+        for column, row_span, column_span in row.spans:
+            tables.add_merged(number, column, number + row_span, column + column_span)
+        for repetition in range(row.count):
+            yield number + repetition, row.cells[:MAX_SHEET_COLUMNS]
+
+
+def _forget_element(element: etree._Element) -> None:
+    """Free the memory of an element that was read, and of those before it."""
+    element.clear()
+    parent = element.getparent()
+    while parent is not None and element.getprevious() is not None:
+        del parent[0]
+
+
+def _show_cell(cell: etree._Element) -> str:
+    """Return the text that the sheet shows, followed by the value of the cell if it cannot be told from that."""
+    text = cell_text(cell)
+    if moment := cell.get(_OFFICE + "date-value"):
+        moment = moment.removesuffix("T00:00:00")[:30]
+        return text if not text or moment[:10] in text else f"{text} ({moment})"
+    value = cell.get(_OFFICE + "value") or ""
+    digits = _read_digits(value)
+    if text and 0 < len(digits) <= MAX_SIGNIFICANT_DIGITS and digits != _read_digits(text) and "e" not in value.lower():
+        return f"{text} ({value})"
+    return text
+
+
+def _read_digits(number: str) -> str:
+    return _DIGITS.sub("", number[:40]).strip("0")

@@ -1,0 +1,1 @@
+"""Values of form fields, and texts of annotations."""

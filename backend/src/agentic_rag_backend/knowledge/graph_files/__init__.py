@@ -1,1 +1,0 @@
-"""A tenant's visible graph as a file for other programs."""

@@ -1,1 +1,0 @@
-"""Caches of one process: vectors of questions, and results of searches."""

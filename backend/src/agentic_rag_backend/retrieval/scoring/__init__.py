@@ -1,1 +1,0 @@
-"""Scoring functions: fusion of ranked lists, coverage of the question's words, relevance."""
