@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.literals import find_literals
+from agentic_rag_backend.language.questions import find_literals
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,11 @@ from agentic_rag_backend.retrieval.hops import (
     to_other_subjects,
     with_hops,
 )
-from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
-from agentic_rag_backend.retrieval.legs.fused_chunks import (
+from agentic_rag_backend.retrieval.legs import (
+    NEAR,
     QUESTION,
     Candidates,
+    Facts,
     QuestionLeg,
     chunk_candidates,
     methods_with_questions,
