@@ -10,7 +10,7 @@ import asyncio
 import copy
 import json
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.event_loop import WatchedLoop
+from agentic_rag_testing.models.server import ModelServer
 
 BASE = "/api/v1"
 OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
@@ -267,6 +268,10 @@ class Template:
     callers: dict[str, Caller]
     documents: dict[str, dict[str, dict[str, Any]]]
 
+    def client(self, http: httpx.AsyncClient, name: str = "alpha") -> Client:
+        """Return a client of a tenant on a copy of the folder."""
+        return Client(http, self.callers[name])
+
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
@@ -284,12 +289,31 @@ async def _filled(folder: Path) -> Template:
     return Template(folder, callers, documents)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(template: Template, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """Two tenants with documents and communities. Dual-level retrieval is off, as by default."""
-    folder = tmp_path_factory.mktemp("world") / "data"
+@pytest.fixture(scope="module")
+def folder(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the stores of two tenants, for the container that a module opens."""
+    made = tmp_path_factory.mktemp("world") / "data"
     # Most of the files are sparse. A copy by Python would fill the holes.
-    await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", template.folder, folder], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", template.folder, made], check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    """A server of scripted models."""
+    with ModelServer() as running:
+        yield running
+
+
+def model_at(url: str, name: str = "cite", **more: Any) -> dict[str, Any]:
+    """Return settings with which a model at ``url`` writes whatever models write, except entities."""
+    named = {"llm_model": name, "llm_fast_model": name, "dual_level_synthesis_model": name}
+    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": url, **named, **more}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(template: Template, folder: Path) -> AsyncIterator[World]:
+    """Two tenants with documents and communities. Dual-level retrieval is off, as by default."""
     async with open_container(settings_for(folder)) as container, serving(container) as http:
         everyone = tuple(word for words in CANARIES.values() for word in words)
         yield World(

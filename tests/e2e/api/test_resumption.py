@@ -152,14 +152,6 @@ def test_a_broken_stream_is_resumed_twice(server: httpx.Client, key: str, model:
     assert resumed(server, key, address, 0) == events
 
 
-def test_two_connections_follow_one_answer(server: httpx.Client, key: str) -> None:
-    address, events = begun(server, key, resumable=True)
-    with server.stream("GET", address, headers={"X-API-Key": key}) as first:
-        rest = resumed(server, key, address, len(events))
-        assert_whole(events + rest)
-        assert events_of(first.iter_lines()) == events + rest
-
-
 def test_a_quick_reconnection_needs_no_flag(server: httpx.Client, key: str) -> None:
     address, events = begun(server, key)
     assert_whole(events + resumed(server, key, address, len(events)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.breaker import Breaker
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
@@ -19,9 +20,6 @@ from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 T = TypeVar("T")
 SENTENCE = "The tides near {place} were measured twice a day in every season, and noted in a book by the keeper of the light."

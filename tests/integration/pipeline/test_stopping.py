@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.pipeline.conftest import Application
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobState
@@ -16,9 +17,6 @@ from agentic_rag_backend.jobs import runner
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-
-if TYPE_CHECKING:
-    from tests.integration.pipeline.conftest import Application
 
 NOTHING = (GraphCounts(0, 0, 0), 0, 0)
 FIRST = "# Harbour\n\nMara Voss founded the Tidal Institute in Scarrow in 2019.\n\nTomas Eld moved to Greenholm in 2020."

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.integration.reconciliation.conftest import small_text
+from tests.integration.reconciliation.conftest import Application, Opens, small_text
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -17,9 +17,6 @@ from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, DocumentStatus
 from agentic_rag_backend.stores.vector.base import Collection
-
-if TYPE_CHECKING:
-    from tests.integration.reconciliation.conftest import Application, Opens
 
 DOCUMENTS = 8
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.integration.reconciliation.conftest import small_text
+from tests.integration.reconciliation.conftest import Application, small_text
 
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
@@ -19,9 +19,6 @@ from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
-
-if TYPE_CHECKING:
-    from tests.integration.reconciliation.conftest import Application
 
 NOBODY = TenantId("t_" + "e" * 32)
 

@@ -6,18 +6,16 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.integration.reconciliation.conftest import Application, Opens
 
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
-
-if TYPE_CHECKING:
-    from tests.integration.reconciliation.conftest import Application, Opens
 
 DOCUMENTS = 4
 OTHER = TenantId("t_" + "b" * 32)

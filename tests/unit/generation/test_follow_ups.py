@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
@@ -18,9 +17,8 @@ def conversation(*turns: str) -> list[Message]:
     return [Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns)]
 
 
-@pytest.mark.parametrize(
-    ("turns", "question", "expected"),
-    [
+def test_a_question_that_leans_gets_what_it_leans_on() -> None:
+    for turns, question, expected in [
         (FILM, "Where did she grow up?", "Where did she grow up? (Slack Water Year, Odile Marchetti)"),
         (FILM, "How long is the film?", None),
         (BOATS, "And in 2019?", "And in 2019? (How many boats fished in 2009?)"),
@@ -31,11 +29,9 @@ def conversation(*turns: str) -> list[Message]:
         (FILM, "How many crowns does a berth cost?", None),
         ((), "Where did she grow up?", None),
         (BOATS, "Who owned them?", "Who owned them?"),
-    ],
-)
-def test_a_question_that_leans_gets_what_it_leans_on(turns: tuple[str, ...], question: str, expected: str | None) -> None:
-    completed = complete_question(question, conversation(*turns))
-    assert completed == expected if expected != question else completed is None
+    ]:
+        completed = complete_question(question, conversation(*turns))
+        assert completed == expected if expected != question else completed is None
 
 
 def test_days_and_months_are_no_names() -> None:

@@ -55,21 +55,18 @@ async def test_no_call_is_made_where_none_is_needed(make: Make, server: ModelSer
     assert server.stats().total.calls == 0
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
+async def test_a_rewritten_question_has_no_names_of_its_own(make: Make) -> None:
+    for reply, reason in [
         ("Where did Margaret Thatcher study?", "unknown_names"),
         ("Where did Ingrid Vassall study in 1979?", "unknown_names"),
         ("Thatcher studied where?", "unknown_names"),
         ("", "empty_reply"),
-    ],
-)
-async def test_a_rewritten_question_has_no_names_of_its_own(make: Make, reply: str, reason: str) -> None:
-    found = await make(reply).rewrite(ASKED, HISTORY)
-    assert (found.question, found.by) == (BY_RULES, "rules")
-    assert found.failure is not None
-    assert found.failure.endswith(reason)
-    assert found.usage.calls == 1
+    ]:
+        found = await make(reply).rewrite(ASKED, HISTORY)
+        assert (found.question, found.by) == (BY_RULES, "rules")
+        assert found.failure is not None
+        assert found.failure.endswith(reason)
+        assert found.usage.calls == 1
 
 
 async def test_a_question_may_begin_with_a_verb(make: Make) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
@@ -14,9 +13,8 @@ from agentic_rag_backend.language.times import document_date, end_of
 YEARS = st.none() | st.integers(2000, 2009).map(str)
 
 
-@pytest.mark.parametrize(
-    ("title", "metadata", "date"),
-    [
+def test_metadata_then_the_title_have_the_date() -> None:
+    for title, metadata, date in [
         ("Minutes", {"date": "2016-02-04"}, "2016-02-04"),
         ("Minutes", {"date": "2016-02-04T10:00:00Z"}, "2016-02-04"),
         ("Minutes", {"year": 2016}, "2016"),
@@ -30,15 +28,12 @@ YEARS = st.none() | st.integers(2000, 2009).map(str)
         ("Harbour 2020: the plan", {}, ""),
         ("Minutes", {"date": True, "year": ["2016"]}, ""),
         ("", {}, ""),
-    ],
-)
-def test_metadata_then_the_title_have_the_date(title: str, metadata: dict[str, Any], date: str) -> None:
-    assert document_date(title, metadata) == date
+    ]:
+        assert document_date(title, metadata) == date
 
 
-@pytest.mark.parametrize(
-    ("periods", "end"),
-    [
+def test_an_end_holds_unless_a_passage_states_the_fact_from_then_on_or_at_an_unknown_time() -> None:
+    for periods, end in [
         ([], None),
         ([("2019", None)], None),
         ([("2019", "2021")], "2021"),
@@ -47,12 +42,8 @@ def test_metadata_then_the_title_have_the_date(title: str, metadata: dict[str, A
         ([(None, None), (None, "2021")], None),
         ([("2022", None), ("2019", "2021")], None),
         ([("2021", None), ("2019", "2021")], None),
-    ],
-)
-def test_an_end_holds_unless_a_passage_states_the_fact_from_then_on_or_at_an_unknown_time(
-    periods: list[tuple[str | None, str | None]], end: str | None
-) -> None:
-    assert end_of(periods) == end
+    ]:
+        assert end_of(periods) == end
 
 
 @sampled(gate=60, deep=2000)

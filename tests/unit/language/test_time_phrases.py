@@ -13,9 +13,8 @@ from agentic_rag_backend.language.times import time_phrase
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "relation", "begin", "end"),
-    [
+def test_dates() -> None:
+    for question, text, relation, begin, end in [
         ("Who led STEC in 2015?", "in 2015", "at", "2015-01-01", "2016-01-01"),
         ("As of March 2012, who led it?", "As of March 2012", "at", "2012-03-01", "2012-04-01"),
         ("What happened on 4 May 1950?", "on 4 May 1950", "at", "1950-05-04", "1950-05-05"),
@@ -33,14 +32,12 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
         ("Who led it three years ago?", "three years ago", "at", "2023-01-01", "2024-01-01"),
         ("Who came yesterday?", "yesterday", "at", "2026-11-23", "2026-11-24"),
         ("Who was chair during the storm of 2016?", "during the storm of 2016", "at", "2016-01-01", "2017-01-01"),
-    ],
-)
-def test_dates(question: str, text: str, relation: str, begin: str, end: str) -> None:
-    found = time_phrase(question, NOW)
-    assert found is not None
-    assert found.period is not None
-    dates = [each.date().isoformat() for each in found.period]
-    assert (found.text, found.relation, dates, found.event) == (text, relation, [begin, end], "")
+    ]:
+        found = time_phrase(question, NOW)
+        assert found is not None
+        assert found.period is not None
+        dates = [each.date().isoformat() for each in found.period]
+        assert (found.text, found.relation, dates, found.event) == (text, relation, [begin, end], "")
 
 
 @pytest.mark.parametrize("question", ["Who leads it now?", "Who currently leads it?", "Who leads it these days?"])
@@ -50,24 +47,20 @@ def test_now(question: str) -> None:
     assert (found.relation, found.period) == ("at", (NOW, NOW))
 
 
-@pytest.mark.parametrize(
-    ("question", "relation", "event"),
-    [
+def test_events() -> None:
+    for question, relation, event in [
         ("Who led it before the merger?", "before", "the merger"),
         ("What changed since Storm Edda?", "since", "Storm Edda"),
         ("What happened when the array opened?", "at", "the array opened"),
         ("Who was chair at the time of the audit, and why?", "at", "the audit"),
-    ],
-)
-def test_events(question: str, relation: str, event: str) -> None:
-    found = time_phrase(question, NOW)
-    assert found is not None
-    assert (found.relation, found.period, found.event) == (relation, None, event)
+    ]:
+        found = time_phrase(question, NOW)
+        assert found is not None
+        assert (found.relation, found.period, found.event) == (relation, None, event)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_no_time() -> None:
+    for question in [
         "What does the 2014 report say?",
         "What did the flood of 1926 destroy?",
         "When did it open?",
@@ -76,10 +69,8 @@ def test_events(question: str, relation: str, event: str) -> None:
         "who led after 0000",
         "Who is Rowan Teller?",
         "",
-    ],
-)
-def test_no_time(question: str) -> None:
-    assert time_phrase(question, NOW) is None
+    ]:
+        assert time_phrase(question, NOW) is None
 
 
 @given(st.text(alphabet=" 0123456789-abceinorsfuBJ.,?–", max_size=60), st.datetimes(timezones=st.just(UTC)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sample_passages import chunk_of
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk, content_hash
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.registry import title_of
@@ -18,20 +18,6 @@ from agentic_rag_backend.language.titles import is_excerpt
 
 TEXT = "Mara Venn founded Greenholm Kelp in 2011."
 REFERENCES = "References\n\n[1] M. Keller and J. Oduya. Tidal flow in narrow straits. Journal of Coasts, 2014."
-
-
-def chunk_of(text: str) -> Chunk:
-    location = Location(start_char=0, end_char=len(text), start_line=1, end_line=1)
-    return Chunk(
-        id="c",
-        document_id="d",
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=9,
-        content_hash=content_hash(text),
-        location=location,
-    )
 
 
 def extracted(title: str, text: str) -> Extraction:

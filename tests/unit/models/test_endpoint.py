@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
@@ -25,27 +25,6 @@ from agentic_rag_testing.models.server import ModelServer
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"], "additionalProperties": False}
 Make = Callable[..., OpenAIModel]
-
-
-@pytest.fixture
-async def make(server: ModelServer) -> AsyncIterator[Make]:
-    made: list[OpenAIModel] = []
-
-    def build(model: str, *, timeout_s: float = 20.0, max_concurrency: int = 4, base_url: str | None = None) -> OpenAIModel:
-        made.append(
-            OpenAIModel(
-                api_key="any",
-                base_url=base_url or server.base_url,
-                model=model,
-                timeout_s=timeout_s,
-                max_concurrency=max_concurrency,
-            )
-        )
-        return made[-1]
-
-    yield build
-    for model in made:
-        await model.close()
 
 
 def ask(text: str = "Hello there", **fields: object) -> ModelRequest:

@@ -52,48 +52,11 @@ async def started(encoder: QueryEncoder, *questions: tuple[TenantId, str]) -> li
     return tasks
 
 
-async def test_equal_questions_at_the_same_time_share_one_call(embedder: HeldEmbedder) -> None:
-    tasks = await started(QueryEncoder(embedder), *[(A, "who")] * 5)
-    embedder.released.set()
-    vectors = await asyncio.gather(*tasks)
-    assert embedder.asked == ["who"]
-    assert all((vector == vectors[0]).all() for vector in vectors)
-
-
 async def test_other_questions_and_tenants_do_not(embedder: HeldEmbedder) -> None:
     tasks = await started(QueryEncoder(embedder), (A, "who"), (A, "what"), (B, "who"))
     embedder.released.set()
     await asyncio.gather(*tasks)
     assert sorted(embedder.asked) == ["what", "who", "who"]
-
-
-async def test_nothing_is_kept_afterwards(embedder: HeldEmbedder) -> None:
-    encoder = QueryEncoder(embedder)
-    embedder.released.set()
-    await encoder.encode(A, "who")
-    await asyncio.sleep(0)
-    await encoder.encode(A, "who")
-    assert embedder.asked == ["who", "who"]
-
-
-async def test_one_who_gives_up_leaves_the_vector_to_the_other(embedder: HeldEmbedder) -> None:
-    gone, stays = await started(QueryEncoder(embedder), (A, "who"), (A, "who"))
-    gone.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await gone
-    embedder.released.set()
-    assert (await stays).tolist() == [3, 1]
-    assert embedder.asked == ["who"]
-
-
-async def test_a_failure_reaches_everyone_and_is_not_kept(embedder: HeldEmbedder) -> None:
-    encoder = QueryEncoder(embedder)
-    embedder.failures = 1
-    tasks = await started(encoder, (A, "who"), (A, "who"))
-    embedder.released.set()
-    assert [type(error) for error in await asyncio.gather(*tasks, return_exceptions=True)] == [ModelUnavailable] * 2
-    assert (await encoder.encode(A, "who")).tolist() == [3, 1]
-    assert embedder.asked == ["who", "who"]
 
 
 async def test_a_failure_that_nobody_waits_for_is_nobodys(embedder: HeldEmbedder) -> None:

@@ -65,18 +65,15 @@ async def test_the_engine_is_asked_for_the_tenant_the_time_and_the_filter() -> N
     assert question.vector is VECTOR
 
 
-@pytest.mark.parametrize(
-    ("failure", "reason"),
-    [
+async def test_what_an_engine_raises_is_a_reason_and_tells_nothing_else() -> None:
+    for failure, reason in [
         (StoreUnavailable("secret host"), "store_unavailable"),
         (RuntimeError("secret"), "RuntimeError"),
         (KeyError("id"), "KeyError"),
-    ],
-)
-async def test_what_an_engine_raises_is_a_reason_and_tells_nothing_else(failure: Exception, reason: str) -> None:
-    answer = await GraphLeg(Engine(failure)).ask(query(), VECTOR)
+    ]:
+        answer = await GraphLeg(Engine(failure)).ask(query(), VECTOR)
 
-    assert answer == LegAnswer(DIRECT, None, f"the graph leg 'engine' failed: {reason}")
+        assert answer == LegAnswer(DIRECT, None, f"the graph leg 'engine' failed: {reason}")
 
 
 async def test_a_slow_engine_is_left_to_itself() -> None:

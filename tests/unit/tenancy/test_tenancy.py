@@ -187,22 +187,17 @@ def test_secrets_differ_and_carry_256_bits() -> None:
 FEATURES = Features({DUAL_LEVEL: FlagDefault(False, "default", False, "both levels")})
 
 
-@pytest.mark.parametrize(
-    ("defaults", "tenant_flags", "value", "source"),
-    [
+def test_a_tenants_flag_wins_over_the_deployments() -> None:
+    for defaults, tenant_flags, value, source in [
         (FlagDefault(False, "default", False, ""), {}, False, "default"),
         (FlagDefault(True, "environment", False, ""), {}, True, "environment"),
         (FlagDefault(True, "environment", False, ""), {DUAL_LEVEL: False}, False, "tenant"),
         (FlagDefault(False, "default", False, ""), {DUAL_LEVEL: True}, True, "tenant"),
-    ],
-)
-def test_a_tenants_flag_wins_over_the_deployments(
-    defaults: FlagDefault, tenant_flags: Mapping[str, object], value: bool, source: str
-) -> None:
-    features = Features({DUAL_LEVEL: defaults})
-    (flag,) = features.list_effective(tenant_flags)
-    assert (flag.value, flag.source, flag.default) == (value, source, False)
-    assert features.is_on(DUAL_LEVEL, tenant_flags) is value
+    ]:
+        features = Features({DUAL_LEVEL: defaults})
+        (flag,) = features.list_effective(tenant_flags)
+        assert (flag.value, flag.source, flag.default) == (value, source, False)
+        assert features.is_on(DUAL_LEVEL, tenant_flags) is value
 
 
 @pytest.mark.parametrize("changes", [{}, {"NO_SUCH_FLAG": True}, {DUAL_LEVEL: "yes"}, {DUAL_LEVEL: 1}])

@@ -372,12 +372,6 @@ def test_members_come_once_and_in_their_order(tmp_path: Path) -> None:
             refused(_file(tmp_path, packed(swapped)))
 
 
-@given(st.integers(0, len(packed(RICH)) - 1))
-def test_a_stream_that_is_cut_off_is_refused(size: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        refused(_file(Path(folder), packed(RICH)[:size]))
-
-
 # --- a process of its own
 
 

@@ -6,11 +6,13 @@ import struct
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+SIGNATURE = b"\xd0\xcf\x11\xe0"
 MAX_DIRECTORY_SECTORS = 256
 """Sectors of the directory that are read. One has four entries, or 32 in large files."""
 
 _ENTRY_BYTES = 128
+_SECTOR_BYTES = {9: 512, 12: 4096}
+"""The size of a sector by the number that the header has for it."""
 _STREAM, _LEAST_BYTES = 2, 4096
 _TABLES_IN_HEADER = 109
 _LAST_SECTOR = 0xFFFFFFFA
@@ -29,16 +31,16 @@ def list_top_entries(head: bytes) -> frozenset[str] | None:
     try:
         entries = _read_directory(head)
         root_child = struct.unpack_from("<I", entries, 76)[0]
-    except (struct.error, IndexError):
+    except (struct.error, LookupError):
         return None
     names: set[str] = set()
-    waiting, seen = [root_child], set[int]()
+    waiting, numbers = [root_child], set[int]()
     while waiting:
         number = waiting.pop()
         start = number * _ENTRY_BYTES
-        if number in seen or start + _ENTRY_BYTES > len(entries):
+        if number in numbers or start + _ENTRY_BYTES > len(entries):
             continue
-        seen.add(number)
+        numbers.add(number)
         length, _, _, before, after = struct.unpack_from("<HBBII", entries, start + 64)
         names.add(entries[start : start + min(max(length - 2, 0), 62)].decode("utf-16-le", "replace"))
         waiting += [before, after]
@@ -61,7 +63,7 @@ def read_top_stream(content: bytes, names: Collection[str]) -> bytes | None:
             if name in names and entries[start + 66] == _STREAM:
                 sector, size = struct.unpack_from("<II", entries, start + 116)
                 return b"".join(_iterate_sectors(content, sector))[:size] if size >= _LEAST_BYTES else None
-    except (struct.error, IndexError):
+    except (struct.error, LookupError):
         pass
     return None
 
@@ -77,7 +79,7 @@ def _read_directory(head: bytes) -> bytes:
 
 def _iterate_sectors(head: bytes, sector: int) -> Iterator[bytes]:
     """Yield the sectors of a chain as far as they are in ``head``, and as many as it has at most."""
-    size = 1 << struct.unpack_from("<H", head, 30)[0] % 16
+    size = _SECTOR_BYTES[struct.unpack_from("<H", head, 30)[0]]
     for _ in range(len(head) // size):
         start = (sector + 1) * size
         if sector >= _LAST_SECTOR or start >= len(head):

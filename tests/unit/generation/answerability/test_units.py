@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
@@ -24,17 +23,14 @@ def window(text: str, within: str) -> str:
     return window_of(units, number).text
 
 
-@pytest.mark.parametrize(
-    ("text", "within", "expected"),
-    [
+def test_a_unit_is_quoted_with_what_belongs_to_it() -> None:
+    for text, within, expected in [
         (TABLE, "Cook", "Bo Lind – Role: Cook."),
         (LIST, "ferries", "The yard repairs: trawlers; ferries; pilot boats"),
         (LIST, "yard", "The yard repairs: trawlers; ferries; pilot boats"),
         (PROSE, "widened", f"The lock was built in 1904. {PROSE.partition('1904. ')[2]}"),
-    ],
-)
-def test_a_unit_is_quoted_with_what_belongs_to_it(text: str, within: str, expected: str) -> None:
-    assert window(text, within) == expected
+    ]:
+        assert window(text, within) == expected
 
 
 def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:

@@ -206,24 +206,19 @@ async def test_without_a_model_wordings_have_other_names(query: Ask, hit: MakeHi
     assert (found.trace.details["multi_query"]["rewritten_by"], found.trace.fallback_used) == ("names", False)
 
 
-@pytest.mark.parametrize(
-    ("reply", "graph", "reasons"),
-    [
+async def test_without_wordings_the_question_alone_is_searched(query: Ask, hit: MakeHit, graph_of: MakeGraph) -> None:
+    for reply, graph, reasons in [
         (None, {"one": ["Mira"]}, [NO_NAMES]),
         (None, None, ["the graph is left out: store_unavailable"]),
         ({"queries": [{"query": "WHAT?"}]}, {}, [NO_OTHER_WORDING]),
         (ModelUnavailable("away"), {"one": ["Mira"]}, [NO_NAMES, "rewriting failed: model_unavailable"]),
-    ],
-)
-async def test_without_wordings_the_question_alone_is_searched(
-    query: Ask, hit: MakeHit, graph_of: MakeGraph, reply: Any, graph: Any, reasons: list[str]
-) -> None:
-    model, inner = Model(None if reply is None else {"query_rewrites": reply}), Strategies(hit)
-    held = None if graph is None else graph_of(graph)
-    found = await MultiQuery(inner, rewriter(model, held)).retrieve(query("What?"))
-    assert [each.text for _, each in inner.asked] == ["What?"]
-    assert found.trace.fallback_reason == "; ".join(reasons)
-    assert [each.score for each in found.hits] == [1.0, 0.5]
+    ]:
+        model, inner = Model(None if reply is None else {"query_rewrites": reply}), Strategies(hit)
+        held = None if graph is None else graph_of(graph)
+        found = await MultiQuery(inner, rewriter(model, held)).retrieve(query("What?"))
+        assert [each.text for _, each in inner.asked] == ["What?"]
+        assert found.trace.fallback_reason == "; ".join(reasons)
+        assert [each.score for each in found.hits] == [1.0, 0.5]
 
 
 def corrective(stores: Stores, inner: Strategies, model: Model, grades: Grades) -> Corrective:

@@ -70,13 +70,14 @@ def test_every_language_of_the_setting_has_an_analyser() -> None:
         assert Bm25Encoder(Bm25Parameters.of_language(code)).document("Ωκεανός океан ocean 海 بحر") is not None
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "word"),
-    [("zh", "我们在北京大学学习", "大学"), ("zh", "我们在北京大学学习", "北京"), ("ja", "東京の海は青い", "海")],
-)
-def test_words_without_spaces_are_told_apart(code: str, text: str, word: str) -> None:
-    encoder = Bm25Encoder(Bm25Parameters.of_language(code))
-    passage, asked = encoder.document(text), encoder.query(word)
-    assert passage is not None
-    assert asked is not None
-    assert set(asked.indices) <= set(passage.indices)
+def test_words_without_spaces_are_told_apart() -> None:
+    for code, text, word in [
+        ("zh", "我们在北京大学学习", "大学"),
+        ("zh", "我们在北京大学学习", "北京"),
+        ("ja", "東京の海は青い", "海"),
+    ]:
+        encoder = Bm25Encoder(Bm25Parameters.of_language(code))
+        passage, asked = encoder.document(text), encoder.query(word)
+        assert passage is not None
+        assert asked is not None
+        assert set(asked.indices) <= set(passage.indices)

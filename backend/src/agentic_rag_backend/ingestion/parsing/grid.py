@@ -163,19 +163,19 @@ class LaidOutTable:
         """See `TableGrid.write_table`."""
         where: list[Mapping[str, Any]] = [places[number] for number in self.rows] if places else [{}] * len(self.rows)
         if len(self.columns) < 2:
-            builder.add_lines([(row[0], place) for row, place in zip(self.cells, where, strict=True)])
+            builder.add_lines([(row[0], location) for row, location in zip(self.cells, where, strict=True)])
             return
-        first, last = self._count_captions(), len(self.cells) - self._count_notes()
-        for row, place in zip(self.cells[:first], where[:first], strict=True):
-            builder.add_paragraph(row[0], **place)
-        rows, row_places = self.cells[first:last], where[first:last]
-        count = self._count_header_rows(first, rows) if header_rows is None else bisect_left(self.rows, header_rows) - first
+        start, end = self._count_captions(), len(self.cells) - self._count_notes()
+        for row, location in zip(self.cells[:start], where[:start], strict=True):
+            builder.add_paragraph(row[0], **location)
+        rows, row_places = self.cells[start:end], where[start:end]
+        count = self._count_header_rows(start, rows) if header_rows is None else bisect_left(self.rows, header_rows) - start
         if count > 1:
             rows = [join_header(rows[:count]), *rows[count:]]
             row_places = [join_places(row_places[:count]), *row_places[count:]]
         builder.add_table(rows, row_places, header=count > 0)
-        for row, place in zip(self.cells[last:], where[last:], strict=True):
-            builder.add_paragraph(row[0], **place)
+        for row, location in zip(self.cells[end:], where[end:], strict=True):
+            builder.add_paragraph(row[0], **location)
 
     def _count_captions(self) -> int:
         """Return the number of rows above the table with no more than a value in the first column: its title and remarks."""
@@ -186,8 +186,8 @@ class LaidOutTable:
         wide = {span.row for span in self.spans if span.column_span == len(self.columns)}
         return next((count for count, number in enumerate(range(len(self.cells) - 1, -1, -1)) if number not in wide), 0)
 
-    def _count_header_rows(self, first: int, rows: Sequence[Sequence[str]]) -> int:
-        spans = [replace(span, row=span.row - first) for span in self.spans if span.row >= first]
+    def _count_header_rows(self, start: int, rows: Sequence[Sequence[str]]) -> int:
+        spans = [replace(span, row=span.row - start) for span in self.spans if span.row >= start]
         return count_header_rows(rows, spans, len(self.columns))
 
 

@@ -66,12 +66,11 @@ def join_header(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def join_places(places: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the place of rows that are joined: the range of their cells, and the smallest box around their boxes."""
-    first, last = places[0], places[-1]
-    joined = dict(first)
-    if "cells" in first:
-        joined["cells"] = f"{first['cells'].partition(':')[0]}:{last['cells'].rpartition(':')[2]}"
-    if "box" in first:
-        lefts, bottoms, rights, tops = zip(*(place["box"] for place in places), strict=True)
+    joined = dict(places[0])
+    if "cells" in joined:
+        joined["cells"] = f"{joined['cells'].partition(':')[0]}:{places[-1]['cells'].rpartition(':')[2]}"
+    if "box" in joined:
+        lefts, bottoms, rights, tops = zip(*(location["box"] for location in places), strict=True)
         joined["box"] = (min(lefts), min(bottoms), max(rights), max(tops))
     return joined
 

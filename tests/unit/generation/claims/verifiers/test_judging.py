@@ -6,18 +6,18 @@ import json
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.server import ModelServer
 
 TEXT = "Mira Voss founded the Halden Institute in 1994. It studies tides."
-PASSAGE = Passage(marker=1, chunk_id="c1", document_id="d1", title="Halden", text=TEXT, start_char=0, score=1.0)
+PASSAGE = passage_of(TEXT, title="Halden")
 TRUE = Claim("Mira Voss founded the Halden Institute in 1994.", (1,))
 ALSO_TRUE = Claim("It studies tides.", (1,))
 FALSE = Claim("Mira Voss founded the Halden Institute in 1995.", (1,))

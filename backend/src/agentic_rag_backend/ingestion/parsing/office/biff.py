@@ -67,13 +67,13 @@ def _read_sheet(stream: bytes, start: int, formats: Sequence[NumberFormat | None
         elif kind == _ROW and struct.unpack_from("<H", data, 12)[0] & _ROW_HIDDEN:
             properties.hidden_rows.add(struct.unpack_from("<H", data)[0])
         elif kind == _COLUMNS:
-            first, last, _, _, options = struct.unpack_from("<5H", data)
+            column, last_column, _, _, options = struct.unpack_from("<5H", data)
             if options & _COLUMN_HIDDEN:
-                properties.hidden_columns.update(range(first, min(last + 1, MAX_COLUMNS)))
+                properties.hidden_columns.update(range(column, min(last_column + 1, MAX_COLUMNS)))
         elif kind == _MERGED:
             for offset in range(2, len(data) - _MERGED_BYTES + 1, _MERGED_BYTES):
-                first_row, last_row, first, last = struct.unpack_from("<4H", data, offset)
-                properties.merged.append((first_row, first, last_row + 1, last + 1))
+                first_row, last_row, column, last_column = struct.unpack_from("<4H", data, offset)
+                properties.merged.append((first_row, column, last_row + 1, last_column + 1))
     if rows * columns > MAX_AREA_CELLS:
         raise ResourceLimit(f"a sheet spans {rows * columns} cells; the limit is {MAX_AREA_CELLS}")
     return properties

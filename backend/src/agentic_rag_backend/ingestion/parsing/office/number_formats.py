@@ -94,22 +94,22 @@ class NumberFormat:
         section = self._numbers[index]
         if section is None or section.is_general:
             return None
-        shown, rounded = section.format_number(abs(value))
+        display, rounded = section.format_number(abs(value))
         if value < 0 and index == 0 and rounded:
-            shown = f"-{shown}"
-        if value < 0 and "-" not in shown:
+            display = f"-{display}"
+        if value < 0 and "-" not in display:
             rounded = Decimal(0)  # parentheses or a colour tell that it is negative
-        return shown.strip() + (_describe_difference(value, rounded.copy_sign(value)) if shown.strip() else "")
+        return display.strip() + (_describe_difference(value, rounded.copy_sign(value)) if display.strip() else "")
 
     def _show_moment(self, value: date | time | timedelta) -> str | None:
         section = self._sections[0]
         has_names = any(token.kind == "time" and token.text.lower()[:1] in "md" and len(token.text) > 2 for token in section)
         if not _has_dates(section) or (has_names and any(token.kind == "locale" for token in section)):
             return None
-        shown = _format_moment(section, value)
-        if shown is None or not isinstance(value, date) or _ISO_DATE.match(shown):
-            return shown
-        return f"{shown} ({format_value(value)})"
+        display = _format_moment(section, value)
+        if display is None or not isinstance(value, date) or _ISO_DATE.match(display):
+            return display
+        return f"{display} ({format_value(value)})"
 
 
 def _is_english(locale: str) -> bool:
@@ -131,10 +131,10 @@ class _NumberSection:
         point = marks.index(".") if "." in marks else len(marks)
         self.is_general = "@" in marks
         self.has_digits = any(token.kind == "digit" for token in tokens)
-        whole = "".join(mark for mark in marks[:point] if mark in "0#?,").rstrip(",")
+        whole_marks = "".join(mark for mark in marks[:point] if mark in "0#?,").rstrip(",")
         self._decimals = [mark for mark in marks[point:] if mark in "0#?"][:MAX_DECIMALS]
-        self._groups = "," in whole
-        positions = whole.replace(",", "")
+        self._groups = "," in whole_marks
+        positions = whole_marks.replace(",", "")
         self._least = len(positions) - positions.index("0") if "0" in positions else 0
         numerals = "".join(mark for mark in marks if mark in "0#?,")
         self._factor = Decimal(100) ** min(marks.count("%"), 2) / Decimal(1000) ** min(
@@ -155,8 +155,8 @@ class _NumberSection:
         if self._places is not None:
             text = f"{float(value):.{self._places}E}"
             return text, Decimal(text)
-        shown = (value * self._factor).quantize(self._unit, ROUND_HALF_UP)
-        digits, _, fraction = f"{shown:f}".partition(".")
+        display = (value * self._factor).quantize(self._unit, ROUND_HALF_UP)
+        digits, _, fraction = f"{display:f}".partition(".")
         while fraction and fraction[-1] == "0" and self._decimals[len(fraction) - 1] != "0":
             fraction = fraction[:-1]
         digits = digits.lstrip("0").rjust(self._least, "0")
@@ -164,7 +164,7 @@ class _NumberSection:
             digits = f"{int(digits):,}".rjust(self._least, "0")
         if self._is_split:
             digits = self._split_digits(digits)
-        return f"{self._parts[0]}{digits}{f'.{fraction}' if fraction else ''}{self._parts[-1]}", shown / self._factor
+        return f"{self._parts[0]}{digits}{f'.{fraction}' if fraction else ''}{self._parts[-1]}", display / self._factor
 
     def _split_digits(self, digits: str) -> str:
         """Return whole digits with the text that stands between them."""
@@ -189,9 +189,9 @@ def _split_at_digits(tokens: Sequence[_Token]) -> list[str]:
     return parts if len(parts) > 1 else [*parts, ""]
 
 
-def _describe_difference(value: Decimal, shown: Decimal) -> str:
+def _describe_difference(value: Decimal, rounded: Decimal) -> str:
     """Return the value in parentheses if the shown number is another one."""
-    hidden = abs(value - shown)
+    hidden = abs(value - rounded)
     if not hidden:
         return ""
     digits = len(value.normalize().as_tuple().digits)

@@ -19,6 +19,7 @@ from agentic_rag_backend.ingestion.parsing.office.odt import (
     MAIN,
     cell_text,
     list_items,
+    normalise_body,
     open_container,
     read_properties,
     text_of,
@@ -57,6 +58,7 @@ class OdpParser:
             raise UnreadableDocument("the OpenDocument presentation is damaged: it has no body")
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument presentation"):
+            normalise_body(root, body, builder.omissions)
             hidden = _add_slides(builder, body, _read_hidden_styles(root), _read_heights(container))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
 
@@ -157,10 +159,8 @@ def _walk_shapes(slide: etree._Element) -> Iterator[PlacedShape]:
         if local_name(element) in {"g", "a"}:
             waiting.extend(reversed(element))
         elif local_name(element) not in {"notes", "forms", "animations", ""} and not _is_placeholder(element):
-            left, top, width, height = (
-                EMU_PER_POINT * _read_length(element, _SVG + name) for name in ("x", "y", "width", "height")
-            )
-            yield PlacedShape(element, left, top, width, height, number)
+            x, y, width, height = (EMU_PER_POINT * _read_length(element, _SVG + name) for name in ("x", "y", "width", "height"))
+            yield PlacedShape(element, x, y, width, height, number)
 
 
 def _is_placeholder(element: etree._Element) -> bool:

@@ -96,9 +96,9 @@ class _Reader:
             for _ in rows:
                 pass
             return
-        first = next(rows, None)  # the columns stand before it
-        if first is not None:
-            tables.add_rows(chain((first,), rows))
+        first_row = next(rows, None)  # the columns stand before it
+        if first_row is not None:
+            tables.add_rows(chain((first_row,), rows))
 
     def _iterate_rows(self, table: etree._Element, tables: SheetTables) -> Iterator[Row]:
         """Yield the rows of a sheet with text, and forget them. What is hidden and merged is added to ``tables``."""

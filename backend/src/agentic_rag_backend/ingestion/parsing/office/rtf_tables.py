@@ -67,10 +67,10 @@ class RtfTable:
             index = 0
             while index < len(cells):
                 definition = definitions[index] if index < len(definitions) else CellDefinition()
-                last = index
-                while last + 1 < min(len(cells), len(definitions)) and definitions[last + 1].continues_columns:
-                    last += 1
-                end = max(ends[last], column + 1)
+                last_index = index
+                while last_index + 1 < min(len(cells), len(definitions)) and definitions[last_index + 1].continues_columns:
+                    last_index += 1
+                end = max(ends[last_index], column + 1)
                 if definition.continues_rows and column in merges:
                     merges[column][1] = number + 1
                 else:
@@ -78,7 +78,7 @@ class RtfTable:
                     grid.add_cell(number, column, cells[index], column_span=1 if definition.begins_rows else end - column)
                     if definition.begins_rows:
                         merges[column] = [number, number + 1, end - column]
-                column, index = end, last + 1
+                column, index = end, last_index + 1
         for column in list(merges):
             _end_merge(grid, merges, column)
         return grid
@@ -92,8 +92,8 @@ CELL_PROPERTIES = {
 
 def _end_merge(grid: TableGrid, merges: dict[int, list[int]], column: int) -> None:
     if column in merges:
-        first, end, column_span = merges.pop(column)
-        grid.add_span(first, column, row_span=end - first, column_span=column_span)
+        row, end, column_span = merges.pop(column)
+        grid.add_span(row, column, row_span=end - row, column_span=column_span)
 
 
 def _merge_edges(rights: Iterable[int | None]) -> list[int]:

@@ -65,8 +65,8 @@ def read_properties(xml: bytes, formats: Sequence[NumberFormat | None]) -> Sheet
     for column in _COLUMN.finditer(xml, 0, max(xml.find(b"sheetData"), 0)):
         _read_column(properties, dict(_ATTRIBUTE.findall(column[1])))
     for merged in islice(_MERGED.finditer(xml), MAX_MERGED_RANGES):
-        first, end = column_number(merged[1]), column_number(merged[3]) + 1
-        properties.merged.append((int(merged[2]) - 1, first, int(merged[4]), end))
+        start, end = column_number(merged[1]), column_number(merged[3]) + 1
+        properties.merged.append((int(merged[2]) - 1, start, int(merged[4]), end))
     properties.unsaved = [cell[1].decode() for cell in _UNSAVED.finditer(xml)]
     return properties
 
@@ -117,13 +117,11 @@ def make_formats(codes: Mapping[int, str], numbers: Iterable[int]) -> list[Numbe
 
 def group_runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last of each run of numbers that follow each other."""
-    first = last = None
+    run: list[int] = []
     for number in sorted(numbers):
-        if first is None or last is None:
-            first = number
-        elif number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    if first is not None and last is not None:
-        yield first, last
+        if run and number != run[1] + 1:
+            yield run[0], run[1]
+            run = []
+        run = [run[0] if run else number, number]
+    if run:
+        yield run[0], run[1]

@@ -93,10 +93,11 @@ class SheetTables:
 
     def _name_hidden(self, columns: Iterable[int]) -> None:
         omissions = self.builder.omissions
-        for first, last in group_runs(self._hidden_rows):
-            omissions.add("hidden rows", _name_range(self.name, str(first + 1), str(last + 1)), count=last - first + 1)
-        for first, last in group_runs(columns):
-            omissions.add("hidden columns", _name_range(self.name, column_name(first), column_name(last)), count=last - first + 1)
+        for row, last_row in group_runs(self._hidden_rows):
+            omissions.add("hidden rows", _name_range(self.name, str(row + 1), str(last_row + 1)), count=last_row - row + 1)
+        for column, last_column in group_runs(columns):
+            names = _name_range(self.name, column_name(column), column_name(last_column))
+            omissions.add("hidden columns", names, count=last_column - column + 1)
         for reference in self.properties.unsaved:
             omissions.add("formulas without a saved value", f"{self.name}!{reference}")
 
@@ -110,10 +111,10 @@ class SheetTables:
         are_tables = [_is_table(rows, *run) for run in runs]
         divides = are_tables[0]
         unseen = self.properties.narrow_columns | self.properties.hidden_columns
-        for (first, last), is_table in zip(runs[1:], are_tables[1:], strict=True):
-            if divides and is_table and not all(self.columns[index] in unseen for index in range(end, first)):
-                starts.append(first)
-            end = last + 1
+        for (column, last_column), is_table in zip(runs[1:], are_tables[1:], strict=True):
+            if divides and is_table and not all(self.columns[index] in unseen for index in range(end, column)):
+                starts.append(column)
+            end = last_column + 1
         yield from pairwise([*starts, len(self.columns)])
 
     def _divide_rows(self, rows: Sequence[Row], start: int) -> Iterator[Sequence[Row]]:
@@ -146,22 +147,22 @@ class SheetTables:
                     row_span, column_span = bisect_left(numbers, end_row) - row, bisect_left(columns, end_column) - column
                     grid.add_span(row, column, row_span=row_span, column_span=column_span)
         used = list_used_columns(cells for _, cells in rows)
-        left, right = column_name(columns[used[0]]), column_name(columns[used[-1]])
-        grid.write_table(self.builder, [self._locate_row(number, left, right) for number in numbers])
+        start_name, end_name = column_name(columns[used[0]]), column_name(columns[used[-1]])
+        grid.write_table(self.builder, [self._locate_row(number, start_name, end_name) for number in numbers])
 
-    def _locate_row(self, number: int, left: str, right: str) -> Mapping[str, Any]:
-        cells = f"{left}{number + 1}" if left == right else f"{left}{number + 1}:{right}{number + 1}"
+    def _locate_row(self, number: int, start_name: str, end_name: str) -> Mapping[str, Any]:
+        cells = f"{start_name}{number + 1}" if start_name == end_name else f"{start_name}{number + 1}:{end_name}{number + 1}"
         return {"sheet": self.name, "cells": cells}
 
 
-def _is_table(rows: Sequence[Row], first: int, last: int) -> bool:
+def _is_table(rows: Sequence[Row], column: int, last_column: int) -> bool:
     """Return whether columns are a table by themselves: they have a header, and the first one names the rows."""
-    cells = [row[first : last + 1] for _, row in rows if any(row[first : last + 1])]
+    cells = [row[column : last_column + 1] for _, row in rows if any(row[column : last_column + 1])]
     captions = next((number for number, row in enumerate(cells) if len(row) - row.count("") > 1), len(cells))
     names = [row[0] for row in cells[captions + 1 :]]
     has_names = bool(names) and len(set(names)) == len(names) and not any(name[:1].isdigit() or not name for name in names)
-    return has_names and count_header_rows(cells[captions:], (), last - first + 1) > 0
+    return has_names and count_header_rows(cells[captions:], (), last_column - column + 1) > 0
 
 
-def _name_range(sheet: str, first: str, last: str) -> str:
-    return f"{sheet}!{first}" if first == last else f"{sheet}!{first}:{last}"
+def _name_range(sheet: str, start: str, end: str) -> str:
+    return f"{sheet}!{start}" if start == end else f"{sheet}!{start}:{end}"

@@ -89,11 +89,11 @@ class _SheetReader:
             row, column, number_format = self._next_format
             index = indexes.get(column)
             if row == number and index is not None and cells[index]:
-                shown = number_format.show_value(values[index])
-                if shown == "" and values[index]:
-                    place = f"{self._sheet.name[:MAX_SHEET_NAME_CHARACTERS]}!{column_name(column)}{number + 1}"
-                    self._builder.omissions.add("values that a number format hides", place)
-                cells[index] = cells[index] if shown is None else shown
+                display = number_format.show_value(values[index])
+                if display == "" and values[index]:
+                    reference = f"{self._sheet.name[:MAX_SHEET_NAME_CHARACTERS]}!{column_name(column)}{number + 1}"
+                    self._builder.omissions.add("values that a number format hides", reference)
+                cells[index] = cells[index] if display is None else display
             self._next_format = next(self._formats, None)
 
 

@@ -80,6 +80,7 @@ class PageReading:
             self.scans.read_page(page, number, words, fault)
         annotations = annotations_of(page, number, words)
         self.omissions.add("hidden annotations", f"page {number}", count=annotations.hidden)
+        self.omissions.add("files attached to places of pages", f"page {number}", count=annotations.files)
         self.comments += annotations.comments
         yield from words
         yield from annotations.words
@@ -89,7 +90,7 @@ class PageReading:
         characters = FEWEST_CHARACTERS if has_tables else sum(len(line.text) for layout in layouts for line in layout.lines)
         if self.scans.pages and characters < FEWEST_CHARACTERS:
             raise self.scans.make_problem(len(self.document))
-        if self._hidden and not characters:
+        if self._hidden and not characters and not self.comments:
             raise UnreadableDocument(
                 f"the text of the PDF file cannot be seen: {self._hidden} words are invisible or off the page"
             )

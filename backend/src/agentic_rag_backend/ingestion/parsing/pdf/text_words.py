@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -31,6 +31,9 @@ from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
     mark_scripts,
     may_have_scripts,
 )
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import Visibility  # which imports this module
 
 SOFT_HYPHENS = "\ufffe\x02\u00ad"
 """Characters by which PDFium or the file marks a hyphen that only the end of a line causes."""
@@ -56,19 +59,7 @@ class PdfWord:
     turn: int = 0
 
 
-class HiddenWords(Protocol):
-    """Tells which words of a page nobody sees."""
-
-    bounds: Box
-    """The part of the page that is shown."""
-    doubtful: Collection[int]
-    """Addresses of the texts that may be hidden within it."""
-
-    def is_hidden(self, textpage: pypdfium2.PdfTextPage, index: int, box: Box) -> bool:
-        """Return whether a word is hidden, by the index of its first character and its box on the page."""
-
-
-def words_of(page: pypdfium2.PdfPage, hidden_words: HiddenWords | None = None) -> list[PdfWord]:
+def words_of(page: pypdfium2.PdfPage, visibility: Visibility | None = None) -> list[PdfWord]:
     """Return the words of ``page`` in the order of its content, without hidden ones.
 
     Superscripts and subscripts are marked in the text of the words.
@@ -79,8 +70,11 @@ def words_of(page: pypdfium2.PdfPage, hidden_words: HiddenWords | None = None) -
     try:
         for index, word in _read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)):
             # Most words need no further look.
-            may_hide = hidden_words is not None and (hidden_words.doubtful or not _is_within(word, hidden_words.bounds))
-            if may_hide and hidden_words.is_hidden(textpage, index, on_page(word.box, word.turn)):
+            if (
+                visibility is not None
+                and (visibility.doubtful or not _is_within(word, visibility.bounds))
+                and visibility.is_hidden(textpage, index, on_page(word.box, word.turn))
+            ):
                 continue
             differs = words and not SMALLER < word.size / last_size < 1 / SMALLER
             if not differs or not _join_scripts(textpage.raw, words[-1], last_index, word, index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -118,7 +118,8 @@ def _is_in_layer(text_object: pdfium.FPDF_PAGEOBJECT) -> bool:
 def _draw_page(page: pypdfium2.PdfPage) -> Image.Image:
     width, height = page.get_size()
     scale = min(1.0, math.sqrt(_PICTURE_PIXELS / max(width * height, 1.0)))
-    return page.render(scale=scale, grayscale=True, may_draw_forms=False, draw_annots=False).to_pil()
+    picture: Image.Image = page.render(scale=scale, grayscale=True, may_draw_forms=False, draw_annots=False).to_pil()
+    return picture
 
 
 def _is_blank(page: pypdfium2.PdfPage, picture: Image.Image, box: Box) -> bool:
@@ -132,5 +133,5 @@ def _is_blank(page: pypdfium2.PdfPage, picture: Image.Image, box: Box) -> bool:
     (x0, y0), (x1, y1) = corners
     left, upper = min(x0, x1), min(y0, y1)
     part = picture.crop((left, upper, max(x0, x1, left + 1), max(y0, y1, upper + 1)))
-    darkest, lightest = part.getextrema()
-    return bool(lightest - darkest < _LEAST_CONTRAST)
+    darkest, lightest = cast(tuple[int, int], part.getextrema())
+    return lightest - darkest < _LEAST_CONTRAST
