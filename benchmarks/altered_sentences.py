@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.sentences import is_statement, split_sentences
 
 _PROPER = r"[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)*\b"
 _NAME = re.compile(rf"(?<![.!?\"“] )(?<!^)\b{_PROPER}")

@@ -22,14 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import agentic_rag_backend.generation.answerability as package
-from agentic_rag_backend.generation.answerability.bridges import Bridges
-from agentic_rag_backend.generation.answerability.candidates import sum_new_rarity
-from agentic_rag_backend.generation.answerability.coefficients import (
-    FILE,
-    Coefficients,
-    Linear,
-    load_coefficients,
-)
 from agentic_rag_backend.generation.answerability.estimate import (
     SPECIFIC,
     account_confidence,
@@ -44,9 +36,15 @@ from agentic_rag_backend.generation.answerability.evidence import (
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import (
+    FILE,
+    Bridges,
+    Coefficients,
+    Linear,
     Selection,
     added_features,
+    load_coefficients,
     select,
+    sum_new_rarity,
 )
 from agentic_rag_backend.generation.answerability.sentence_features import lexical_features
 from agentic_rag_backend.language.questions import AnswerKind

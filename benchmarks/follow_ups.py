@@ -20,7 +20,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.generation.conversation.rewriter import Rewriter
+from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.models.llm.base import Message
 from corpora import ingest
 from report import ROOT, finish, make_settings, quiet

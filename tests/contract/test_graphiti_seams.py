@@ -12,36 +12,22 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
-from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT, Calibrator
-from agentic_rag_backend.plugins.graphiti import episodes, sdk
-from agentic_rag_backend.plugins.graphiti.clients import EpisodeLanguageModel
-from agentic_rag_backend.plugins.graphiti.driver import TenantDriver, TenantReads
+from agentic_rag_backend.models.embedding.calibration import PASSAGE_OF_FACT
+from agentic_rag_backend.plugins.graphiti import sdk
+from agentic_rag_backend.plugins.graphiti.driver import TenantDriver
 from agentic_rag_backend.plugins.graphiti.interface import TenantSearch
-from agentic_rag_backend.plugins.graphiti.search import GraphitiSearch, recipe
-from agentic_rag_backend.stores.graph.base import GraphQuestion
+from agentic_rag_backend.plugins.graphiti.search import recipe
 
 # After the SDK, which imports it without its warnings.
 import graphiti_core  # isort: skip
-from graphiti_core import graphiti_types  # isort: skip
-from graphiti_core import nodes as graphiti_nodes  # isort: skip
-from graphiti_core import edges as graphiti_edges  # isort: skip
-from graphiti_core.llm_client import client  # isort: skip
-from graphiti_core.models.edges.edge_db_queries import get_entity_edge_return_query  # isort: skip
-from graphiti_core.models.nodes.node_db_queries import EPISODIC_NODE_RETURN, get_entity_node_return_query  # isort: skip
 from graphiti_core.search import search, search_utils  # isort: skip
 from graphiti_core.telemetry import telemetry  # isort: skip
-from graphiti_core.utils import bulk_utils  # isort: skip
-from graphiti_core.utils.maintenance import edge_operations, node_operations  # isort: skip
 
 PACKAGE = Path(graphiti_core.__file__).parent
 
@@ -142,92 +128,6 @@ def test_what_reaches_the_database_goes_through_what_the_driver_refuses() -> Non
         assert getattr(sdk.GraphDriver, name).fget(None) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "answered"),
-    [
-        (graphiti_nodes.EntityNode, "get_by_uuid", "node_get_by_uuid"),
-        (graphiti_nodes.EntityNode, "get_by_uuids", "node_get_by_uuids"),
-        (graphiti_nodes.EpisodicNode, "get_by_uuid", "episodic_node_get_by_uuid"),
-        (graphiti_nodes.EpisodicNode, "get_by_uuids", "episodic_node_get_by_uuids"),
-        (graphiti_edges.EntityEdge, "get_by_uuid", "edge_get_by_uuid"),
-        (graphiti_edges.EntityEdge, "get_by_uuids", "edge_get_by_uuids"),
-    ],
-)
-def test_reads_by_uuid_are_handed_to_the_operations(kind: type, name: str, answered: str) -> None:
-    assert f"graph_operations_interface.{answered}(" in re.sub(r"\s+", "", source(getattr(kind, name))).replace("await", "")
-    assert parameters(getattr(TenantReads, answered)) == parameters(getattr(sdk.GraphOperationsInterface, answered))
-
-
-def test_an_episode_is_taken_by_its_uuid_and_without_earlier_ones() -> None:
-    taken = source(sdk.Graphiti.add_episode)
-
-    assert {
-        *("name", "episode_body", "source_description", "reference_time", "source", "group_id", "uuid", "update_communities"),
-        *("entity_types", "previous_episode_uuids", "edge_types", "edge_type_map", "custom_extraction_instructions"),
-    } <= set(parameters(sdk.Graphiti.add_episode))
-    assert "await EpisodicNode.get_by_uuid(driver, uuid)" in taken
-    assert "await EpisodicNode.get_by_uuids(driver, previous_episode_uuids)" in taken
-    assert "if update_communities:" in taken
-    assert source(sdk.GraphDriver.clone).rstrip().endswith("return self"), "the driver of an episode stays the same"
-
-
-def test_an_episode_saves_in_one_transaction_that_our_session_drops() -> None:
-    saved = re.sub(r"\s+", "", source(bulk_utils.add_nodes_and_edges_bulk))
-    processed = source(sdk.Graphiti._process_episode_data)
-
-    assert f"session.execute_write({episodes._SAVE}," in saved
-    assert len(re.findall(r"\bdriver\b", saved)) == 4, "it uses the driver for a session only"
-    assert processed.count("await add_nodes_and_edges_bulk(") == 1
-    assert processed.partition("if saga is not None")[0].count("await ") == 1
-    assert set(sdk.AddEpisodeResults.model_fields) >= {"nodes", "edges"}
-
-
-@pytest.mark.parametrize(
-    ("reads", "name"),
-    [
-        (sdk.GraphOperationsInterface, "episodic_node_get_by_uuid"),
-        (sdk.GraphOperationsInterface, "episodic_node_get_by_uuids"),
-        (sdk.GraphOperationsInterface, "node_get_by_names"),
-        (sdk.GraphOperationsInterface, "node_get_by_uuids"),
-        (sdk.SearchInterface, "edge_fulltext_search"),
-    ],
-)
-def test_an_episode_reads_through_these(reads: type, name: str) -> None:
-    ours = episodes._EpisodeReads if reads is sdk.GraphOperationsInterface else episodes._EpisodeSearch
-
-    assert parameters(getattr(reads, name)) == parameters(getattr(ours, name))
-
-
-def test_an_episode_asks_for_candidates_of_entities_by_name_and_of_facts_by_words() -> None:
-    named = source(node_operations._collect_candidate_nodes)
-    assert re.findall(r"await (_\w+)", named) == [
-        "_collect_identity_property_candidate_nodes",
-        "_collect_exact_name_candidate_nodes",
-        "_semantic_candidate_search",
-    ]
-    assert "identity_properties: dict[str, list[str]] | None = None" in source(node_operations.resolve_extracted_nodes)
-    facts = source(edge_operations.resolve_extracted_edges)
-    assert facts.count("await search(") + facts.count("            search(") == 2
-    assert facts.count("config=EDGE_HYBRID_SEARCH_RRF") == 2
-    assert "edge_source_node_uuids=endpoints" in source(edge_operations._pair_search_filter)
-
-
-def test_an_episode_hides_errors_in_two_places_and_repeats_none_of_ours() -> None:
-    """`temporal` reports the first, and `episodes` the second."""
-    for hides in (edge_operations._extract_edge_timestamps, node_operations._collect_exact_name_candidate_nodes):
-        assert "except Exception:" in source(hides)
-    hidden = sum(source(module).count("except Exception:") for module in (edge_operations, node_operations))
-    assert hidden == 3, "the third is a lookup that is not implemented"
-    assert client.is_server_or_retry_error(ModelUnavailable("no reply")) is False  # type: ignore[no-untyped-call]
-
-
-def test_the_prompts_that_are_answered_without_the_model_have_these_names() -> None:
-    assert "prompt_name = 'extract_nodes.extract_summaries_batch'" in source(node_operations._process_summary_flight)
-    assert "'extract_edges.extract_timestamps'" in source(edge_operations._extract_edge_timestamps)
-    assert parameters(sdk.LLMClient.generate_response) == parameters(EpisodeLanguageModel.generate_response)
-    assert "await llm_client.generate_response(" in source(graphiti_types.generate_prompt_response)
-
-
 def test_the_recipe_has_the_fields_that_we_set() -> None:
     chosen = recipe(7, PASSAGE_OF_FACT)
 
@@ -241,22 +141,6 @@ def test_the_recipe_has_the_fields_that_we_set() -> None:
     original = sdk.COMBINED_HYBRID_SEARCH_RRF
     assert original.community_config is not None
     assert original.limit == 10
-
-
-async def test_a_search_takes_the_least_cosine_of_the_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing: Any = None
-    calibration = replace(BUNDLED_CALIBRATION, passage_of_fact=0.77)
-    search_ = GraphitiSearch(nothing, nothing, nothing, nothing, Calibrator(nothing, calibration=calibration))
-    configs = []
-
-    async def recorded(tenant: TenantId, question: GraphQuestion, config: Any) -> Any:
-        configs.append(config)
-        return sdk.SearchResults()
-
-    monkeypatch.setattr(search_, "results", recorded)
-    await search_.find(TenantId("t_" + "a" * 32), GraphQuestion(text="who?", vector=np.ones(1, np.float32), limit=3))
-    (config,) = configs
-    assert (config.edge_config.sim_min_score, config.node_config.sim_min_score) == (0.77, 0.77)
 
 
 def test_the_filter_has_no_field_that_we_do_not_know() -> None:
@@ -279,32 +163,6 @@ def test_the_filter_has_no_field_that_we_do_not_know() -> None:
         "is_null",
         "is_not_null",
     }
-
-
-def test_the_readers_need_no_property_that_we_do_not_write() -> None:
-    """The properties of nodes, facts and episodes. ``queries/neo4j_write.cypher`` has those that we write."""
-
-    def read(query: str, variable: str) -> set[str]:
-        return set(re.findall(rf"\b{variable}\.(\w+) AS", query))
-
-    provider = sdk.GraphProvider.NEO4J
-    assert read(get_entity_node_return_query(provider), "n") == {"uuid", "name", "group_id", "created_at", "summary"}
-    assert read(get_entity_edge_return_query(provider), "e") == {
-        *("uuid", "group_id", "created_at", "name", "fact", "episodes", "expired_at", "valid_at", "invalid_at", "reference_time")
-    }
-    assert read(EPISODIC_NODE_RETURN, "e") == {
-        *("uuid", "name", "group_id", "created_at", "source", "source_description", "content", "valid_at", "entity_edges")
-    }
-
-
-def test_the_constructor_takes_our_clients_and_makes_none_of_its_own() -> None:
-    assert {"graph_driver", "llm_client", "embedder", "cross_encoder", "store_raw_episode_content"} <= set(
-        parameters(sdk.Graphiti.__init__)
-    )
-    assert parameters(sdk.LLMClient._generate_response) == ["messages", "response_model", "max_tokens", "model_size", "model"]
-    assert parameters(sdk.EmbedderClient.create) == ["input_data"]
-    assert parameters(sdk.EmbedderClient.create_batch) == ["input_data_list"]
-    assert parameters(sdk.CrossEncoderClient.rank) == ["query", "passages"]
 
 
 def test_telemetry_is_switched_off_by_the_variable_that_we_set(monkeypatch: pytest.MonkeyPatch) -> None:

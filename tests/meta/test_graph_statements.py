@@ -48,9 +48,8 @@ def test_a_statement_binds_the_tenant_in_every_table(name: str, statement: str) 
     assert unbound(statement) is None, name
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_a_statement_that_reaches_other_tenants_is_found() -> None:
+    for statement in [
         "SELECT id FROM entities WHERE id = :id",
         "SELECT id FROM entities -- tenant = :tenant",
         "DELETE FROM mentions WHERE document_id = :document",
@@ -58,10 +57,8 @@ def test_a_statement_binds_the_tenant_in_every_table(name: str, statement: str) 
         "DELETE FROM entities WHERE tenant = :tenant AND NOT EXISTS (SELECT 1 FROM mentions AS m WHERE m.entity_id = id)",
         "INSERT INTO entities (tenant, id) VALUES ('t', :id)",
         "UPDATE entities SET name = :tenant WHERE id = :id",
-    ],
-)
-def test_a_statement_that_reaches_other_tenants_is_found(statement: str) -> None:
-    assert unbound(statement) is not None
+    ]:
+        assert unbound(statement) is not None
 
 
 def test_every_table_is_keyed_by_its_tenant_first() -> None:

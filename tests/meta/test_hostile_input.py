@@ -25,7 +25,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader
-from agentic_rag_backend.transfer.contents import read_parts
+from agentic_rag_backend.transfer.inspection import read_parts
 from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decode_record
 
 TENANT = TenantId("t_" + "1" * 32)

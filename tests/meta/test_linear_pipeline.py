@@ -49,7 +49,6 @@ _MODEL = "reads replies of a language model, which are bounded"
 _REQUEST = "runs for requests about one chunk, page or document"
 _UPKEEP = "copies values between stores"
 NOT_MEASURED: Mapping[str, str] = {
-    "language/vocabulary/opposites.py": _IMPORT,
     "language/prompt_marks.py": "reads prompts, which are bounded",
     "language/vocabulary/word_classes.py": _IMPORT,
     "ingestion/commit/attaching.py": "reads messages, whose parts are bounded by the parser",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from regular_expressions import superlinear
+from sample_passages import chunk_of
 from sampling import budget
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
@@ -21,8 +21,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.language.entries.reading import read_entries
-from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.sentences import is_statement, split_sentences
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, read_object, read_text
@@ -76,20 +75,8 @@ def _extract(text: str) -> None:
 
 def _whole(text: str) -> list[Chunk]:
     """Return the text in chunks of the maximum allowed length."""
-    longest = 2048
-    return [
-        Chunk(
-            id=str(start),
-            document_id="d",
-            version=1,
-            ordinal=start,
-            text=text[start : start + longest],
-            size_tokens=1,
-            content_hash="",
-            location=Location(start_char=start, end_char=start + longest, start_line=1, end_line=1, headings=("Ab", "Ef (Gh)")),
-        )
-        for start in range(0, len(text), longest)
-    ]
+    starts = range(0, len(text), 2048)
+    return [chunk_of(text[at : at + 2048], str(at), ordinal=at, start=at, headings=("Ab", "Ef (Gh)")) for at in starts]
 
 
 def _ask(text: str) -> object:

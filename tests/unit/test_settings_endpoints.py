@@ -9,9 +9,8 @@ from agentic_rag_backend.settings_endpoints import endpoint_address
 from agentic_rag_backend.settings_reading import read_settings
 
 
-@pytest.mark.parametrize(
-    ("value", "address"),
-    [
+def test_addresses_are_mended() -> None:
+    for value, address in [
         ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
         (" http://127.0.0.1:11434/v1/ ", "http://127.0.0.1:11434/v1"),
         ("'http://llm/v1'", "http://llm/v1"),
@@ -33,11 +32,9 @@ from agentic_rag_backend.settings_reading import read_settings
         ("openrouter.ai", "https://openrouter.ai/api/v1"),
         ("https://openrouter.ai/api/v1/chat/completions", "https://openrouter.ai/api/v1"),
         ("HTTPS://api.example.com/api/v1", "https://api.example.com/api/v1"),
-    ],
-)
-def test_addresses_are_mended(value: str, address: str) -> None:
-    assert endpoint_address(value, "X") == address
-    assert endpoint_address(address, "X") == address
+    ]:
+        assert endpoint_address(value, "X") == address
+        assert endpoint_address(address, "X") == address
 
 
 @pytest.mark.parametrize(
@@ -65,9 +62,8 @@ def test_no_password_is_shown() -> None:
     assert "hush" not in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
+def test_fields_of_the_body_are_checked() -> None:
+    for value, reason in [
         ("{", "must be a JSON object"),
         ("[]", "not list"),
         ('{"model": "x", "stream": true}', "may not set model: set LLM_MODEL"),
@@ -79,10 +75,8 @@ def test_no_password_is_shown() -> None:
         ('{"bias": {"7": -Infinity}}', "bias cannot be sent as JSON"),
         ('{"min_p": 1e999}', "min_p cannot be sent as JSON"),
         ('{"user": "\\ud800"}', "user cannot be sent as JSON"),
-    ],
-)
-def test_fields_of_the_body_are_checked(value: str, reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"LLM_EXTRA_BODY.*{reason}"):
-        read_settings(llm_extra_body=value)
-    assert read_settings(llm_extra_body='{"top_k": 20}').extra_body == {"top_k": 20}
-    assert read_settings(llm_extra_body="").extra_body == {}
+    ]:
+        with pytest.raises(ConfigurationError, match=f"LLM_EXTRA_BODY.*{reason}"):
+            read_settings(llm_extra_body=value)
+        assert read_settings(llm_extra_body='{"top_k": 20}').extra_body == {"top_k": 20}
+        assert read_settings(llm_extra_body="").extra_body == {}

@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, UnreadableDocument, error_class
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.accept.uploads import Upload
-from agentic_rag_backend.jobs.job_endings import JobEndings
+from agentic_rag_backend.jobs.service import JobEndings
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound

@@ -22,7 +22,7 @@ import pytest_asyncio
 from watched_loops import watched_turns
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.api.http_methods import build_routes
+from agentic_rag_backend.api.responses.error_responses import build_routes
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.settings import Settings
@@ -267,6 +267,10 @@ class Template:
     callers: dict[str, Caller]
     documents: dict[str, dict[str, dict[str, Any]]]
 
+    def client(self, http: httpx.AsyncClient, name: str = "alpha") -> Client:
+        """Return a client of a tenant on a copy of the folder."""
+        return Client(http, self.callers[name])
+
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
@@ -284,12 +288,24 @@ async def _filled(folder: Path) -> Template:
     return Template(folder, callers, documents)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(template: Template, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """Two tenants with documents and communities. Dual-level retrieval is off, as by default."""
-    folder = tmp_path_factory.mktemp("world") / "data"
+@pytest.fixture(scope="module")
+def folder(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the stores of two tenants, for the container that a module opens."""
+    made = tmp_path_factory.mktemp("world") / "data"
     # Most of the files are sparse. A copy by Python would fill the holes.
-    await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", template.folder, folder], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", template.folder, made], check=True)
+    return made
+
+
+def model_at(url: str, name: str = "cite", **more: Any) -> dict[str, Any]:
+    """Return settings with which a model at ``url`` writes whatever models write, except entities."""
+    named = {"llm_model": name, "llm_fast_model": name, "dual_level_synthesis_model": name}
+    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": url, **named, **more}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(template: Template, folder: Path) -> AsyncIterator[World]:
+    """Two tenants with documents and communities. Dual-level retrieval is off, as by default."""
     async with open_container(settings_for(folder)) as container, serving(container) as http:
         everyone = tuple(word for words in CANARIES.values() for word in words)
         yield World(

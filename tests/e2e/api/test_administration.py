@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.retrieval.registry import STRATEGIES
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,15 +6,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, model_at
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -80,9 +78,7 @@ async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
     """A tenant with a model, and with documents about three people of one name."""
-    model = {"llm_model": "cite", "llm_fast_model": "cite", "dual_level_synthesis_model": "cite"}
-    settings = {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **model}
-    async with open_world(tmp_path_factory.mktemp("agentic"), **settings) as (_, http):
+    async with open_world(tmp_path_factory.mktemp("agentic"), **model_at(server.base_url)) as (_, http):
         (made,) = await new_tenant(http, "alpha", "admin")
         for key in (*NURSE, *OTHERS):
             (file,) = CORPUS.glob(f"{key}.*")

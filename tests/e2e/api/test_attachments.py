@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mail_messages import quarry_message
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -64,7 +62,7 @@ async def test_attachments_from_upload_to_deletion(world: World) -> None:
     client = await world.tenant("mail")
     message = await upload(client, metadata='{"project": "quarry"}')
     assert (message["parent_id"], message["place"], message["title"]) == (None, None, "Plans for the quarry")
-    assert message["metadata"]["warnings"] == ["attachment crane.png: not read: the file is a PNG image, which cannot be read"]
+    assert message["metadata"]["warnings"] == ["attachment crane.png: not read: it is a picture"]
     held = {each["place"]: each["id"] for each in message["attachments"]}
     assert held.keys() == {"1/staff.xlsx", "1/plan.pdf", "1/Older letter.eml"}
     (shown, *_) = await client.pages(f"/documents/{message['id']}/chunks", limit=10)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -22,13 +20,11 @@ async def _files(client: Client, files: list[tuple[str, Any]], **form: str) -> t
 TEXT = ("file", ("a.txt", b"Eels are fish.", "text/plain"))
 FILES: list[tuple[str, list[tuple[str, Any]], dict[str, str], int, tuple[str, ...]]] = [
     ("empty", [("file", ("a.txt", b"", "text/plain"))], {}, 422, ("no text",)),
-    ("whitespace", [("file", ("a.md", b" \n ", "text/markdown"))], {}, 422, ("no text",)),
     ("binary named .txt", [("file", ("a.txt", bytes(range(32)) * 8, "text/plain"))], {}, 422, ("control",)),
     ("PDF named .txt", [("file", ("a.txt", b"%PDF-1.7 x", "text/plain"))], {}, 422, ("PDF",)),
     ("no encoding", [("file", ("a.txt", bytes(range(256)) * 9, "text/plain; charset=utf-8"))], {}, 422, ("utf-8", "0x80", "128")),
     ("51 MiB", [("file", ("a.txt", b"eel " * (51 * MIB // 4), "text/plain"))], {}, 413, ("52428800", "53477376")),
     ("51 files", [("file", (f"{n}.txt", b"x", "text/plain")) for n in range(51)], {}, 422, ("50", "51")),
-    ("80 files", [("file", (f"{n}.txt", b"x", "text/plain")) for n in range(80)], {}, 422, ("50",)),
     ("30 fields", [TEXT], {f"f{n}": "x" for n in range(30)}, 422, ("20",)),
     ("no file", [("fill", ("a.txt", b"x", "text/plain"))], {}, 422, ("'fill'", "file")),
     ("field as file", [TEXT, ("title", ("t.txt", b"x", "text/plain"))], {}, 422, ("'title'",)),
@@ -38,7 +34,6 @@ FILES: list[tuple[str, list[tuple[str, Any]], dict[str, str], int, tuple[str, ..
     ("metadata is a list", [TEXT], {"metadata": "[]"}, 422, ("metadata", "list")),
     ("metadata twice the same key", [TEXT], {"metadata": '{"a": 1, "a": 2}'}, 422, ("'a'", "twice")),
     ("chunking is a list", [TEXT], {"chunking": "[]"}, 422, ("chunking",)),
-    ("chunking of NaN", [TEXT], {"chunking": '{"chunk_size": NaN}'}, 422, ("chunking",)),
     ("unknown extraction", [TEXT], {"extraction": "guess"}, 422, ("extraction", "'guess'")),
     ("unknown suffix", [("file", ("a.exe", b"MZ text", "application/octet-stream"))], {}, 415, (".exe", ".md")),
     ("long key", [TEXT], {"key": "k" * 513}, 422, ("key", "512", "513")),

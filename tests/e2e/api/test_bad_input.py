@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
+from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -72,39 +70,17 @@ QUERIES = [
     _search("limit 0", "limit", "1", "0", limit=0),
     _search("limit 10**6", "limit", "100", "1000000", limit=10**6),
     _search("limit as word", "limit", "abc", limit="abc"),
-    _search("limit as number in text", "limit", limit="5"),
     _search("limit true", "limit", "true", limit=True),
-    _search("limit 1.5", "limit", "1.5", limit=1.5),
     _search("limit and top_k", "top_k", limit=1, top_k=2),
-    _search("weights 0/0", "0", weights={"dense": 0, "sparse": 0}, strategy="hybrid"),
-    _search("weights of another strategy", "dense, sparse", "low", weights={"low": 0.5}, strategy="hybrid"),
-    _search("negative weight", "low", "-0.1", weights={"low": -0.1}),
     _search("weight above 1", "high", "1.5", weights={"high": 1.5}),
     _search("weight as text", "low", weights={"low": "0.5"}),
-    _search("weight true", "low", weights={"low": True}),
     _search("unknown weight", "middle", weights={"middle": 1}),
     _search("unknown filter operator", "'near'", "gte", filters={"rank": {"near": 1}}),
     _search("reserved field", "tenant_id: ", filters={"tenant_id": "t"}),
-    _search("reserved field inside", "visible: ", filters={"or": [{"not": {"visible": True}}, {"rank": 1}]}),
-    _search("field with underscore", "_id: ", filters={"_id": 1}),
     _search("filter too deep", "5", filters=_nested(6)),
     _search("filter with too many comparisons", "50", "60", filters={f"f{number}": 1 for number in range(60)}),
-    _search("filter with too many options", "100", "101", filters={"rank": list(range(101))}),
-    _search("filter with no options", "100", filters={"rank": {"in": []}}),
-    _search("filter with an object as value", "{}", filters={"rank": {"eq": {}}}),
-    _search("filter with null", "null", filters={"rank": None}),
-    _search("filter with a long text", "512", "600", filters={"rank": "x" * 600}),
-    _search("filter with a number beyond 64 bits", "number", filters={"rank": 2**63}),
     _search("filters are a list", "filters", filters=[{"rank": 1}]),
-    _search("or without alternatives", "or", filters={"or": []}),
-    _search("exists takes a boolean", "'exists'", "'yes'", filters={"rank": {"exists": "yes"}}),
-    _search("unknown option", "'depth'", strategy="graph", options={"depth": 3}),
-    _search("entities are no list", "entities", "20", strategy="graph", options={"entities": "Mara Venn"}),
     _search("too many entities", "entities", "20", strategy="graph", options={"entities": ["x"] * 21}),
-    _search("entities of a wrong type", "entities", strategy="graph", options={"entities": [1]}),
-    _search("entity of 50,000 characters", "entities", "512", "50000", strategy="graph", options={"entities": ["x " * 25_000]}),
-    _search("level -1", "level", "-1", strategy="community", options={"level": -1}),
-    _search("level true", "level", "True", strategy="community", options={"level": True}),
     _search("session id of 65 characters", "session_id", "64", "65", strategy="agentic", options={"session_id": "s" * 65}),
     _search("empty session id", "session_id", "1 to 64", strategy="agentic", options={"session_id": ""}),
     _search(
@@ -114,8 +90,6 @@ QUERIES = [
     _search("session id that is a number", "session_id", "7", strategy="agentic", options={"session_id": 7}),
     _search("session id null", "session_id", "None", strategy="agentic", options={"session_id": None}),
     _search("session of another strategy", "session_id", strategy="graph", options={"session_id": "s"}),
-    _search("unknown fusion", "'sum'", "min_max", strategy="hybrid", options={"fusion": "sum"}),
-    _search("fusion is an object", "fusion", strategy="hybrid", options={"fusion": {}}),
     _search("as_of is no time", "as_of", as_of="yesterday"),
     Bad(id="documents key with NUL", path="/documents", method="GET", params={"key": "a\0b"}, says=("'key'", "U+0000")),
     Bad(id="document id with NUL", path="/documents/a%00b", method="GET", status=404, says=("U+0000",)),
@@ -139,13 +113,9 @@ QUERIES = [
         says=("role", "user"),
     ),
     Bad(id="answers stream as text", path="/answers", json={"query": "x", "stream": "yes"}, says=("stream",)),
-    _dual("weights 0/0", "low_weight", "high_weight", "0", low_weight=0, high_weight=0),
-    _dual("negative weight", "low_weight", "-1", low_weight=-1),
     _dual("unknown preset", "preset", "factoid", preset="gut feeling"),
     _dual("low_limit 0", "low_limit", "1", "0", low_limit=0),
-    _dual("high_limit 101", "high_limit", "100", "101", high_limit=101),
     _dual("limit is not its name", "limit", limit=3),
-    _dual("prompt without passages", "passages", prompt="Answer {{question}}"),
     _dual("prompt with another placeholder", "secrets", prompt="{{question}} {{passages}} {{secrets}}"),
     _dual("long prompt", "4000", "5000", prompt="x" * 5000),
 ]
@@ -158,25 +128,18 @@ DOCUMENTS = [
     _document("text of control characters", "control", text="\x01\x02" * 50),
     _document("long title", "title", "512", "513", title="x" * 513),
     _document("NUL in title", "title", "NUL", title="a\x00b"),
-    _document("empty key", "key", "1", key=""),
-    _document("long key", "key", "512", "600", key="k" * 600),
     _document("NUL in key", "key", "NUL", key="a\x00b"),
     _document("metadata is a list", "metadata", metadata=[1]),
     _document("metadata holds an object", "'a'", "dict", metadata={"a": {"b": 1}}),
     _document("metadata holds lists of lists", "'a'", metadata={"a": [[1]]}),
     _document("metadata with 65 keys", "65", "64", metadata={f"k{number}": 1 for number in range(65)}),
-    _document("metadata with a long key", "128", metadata={"k" * 129: 1}),
-    _document("metadata with an empty key", "key", metadata={" ": 1}),
     _document("metadata names a document field", "document_id", metadata={"document_id": "x"}),
     _document("metadata of 9,000 bytes", "8192", metadata={"k": "x" * 9000}),
     _document("NUL in metadata", "NUL", metadata={"k": "a\x00b"}),
-    _document("NUL in a metadata key", "key", metadata={"a\x00b": 1}),
     _document("huge number in metadata", "number", metadata={"k": 2**63}),
     _document("unknown chunking", "strategy", chunking={"strategy": "magic"}),
-    _document("chunk_size 0", "chunk_size", "20", chunking={"chunk_size": 0}),
     _document("chunk_size 9000", "chunk_size", "8000", chunking={"chunk_size": 9000}),
     _document("overlap above size", "overlap", chunking={"chunk_size": 50, "overlap": 60}),
-    _document("chunk_size true", "chunk_size", chunking={"chunk_size": True}),
     _document("unknown extraction", "extraction", extraction="guess"),
     _document("unknown media type", "media_type", media_type="application/pdf"),
     _raw(
@@ -251,12 +214,8 @@ LISTS = [
         _get(f"{path} limit 0", path, "limit", "1", "0", limit="0"),
         _get(f"{path} limit 10**6", path, "limit", "100", "1000000", limit="1000000"),
         _get(f"{path} limit abc", path, "limit", "abc", limit="abc"),
-        _get(f"{path} limit empty", path, "limit", limit=""),
-        _get(f"{path} limit true", path, "limit", "true", limit="true"),
-        _get(f"{path} limit nan", path, "limit", "nan", limit="nan"),
         _get(f"{path} cursor of nobody", path, "cursor", "made-up", cursor="made-up"),
         _get(f"{path} empty cursor", path, "cursor", cursor=""),
-        _get(f"{path} cursor -1", path, "cursor", cursor="-1"),
         _get(f"{path} cursor with NUL", path, "cursor", cursor="\x00"),
         _get(f"{path} long cursor", path, "cursor", "512", cursor="x" * 600),
         _get(f"{path} unknown parameter", path, "limt", limt="5"),

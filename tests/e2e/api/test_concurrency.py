@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING
 
 import pytest
 from sampling import budget
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
+from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
+from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

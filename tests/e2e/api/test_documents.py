@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.api.conftest import Client, World
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.service import IngestionService
 from agentic_rag_backend.stores.catalogue.base import Submitted
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
-
-    from agentic_rag_backend.domain.tenant import TenantId
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -116,7 +113,7 @@ async def test_files_each_have_a_document_and_a_job_or_a_reason(world: World) ->
         ("file", ("one.md", b"# One\n\nThe first file speaks of the quarry.", "text/markdown")),
         ("file", ("two.txt", b"The second file speaks of the mill.", "text/plain")),
         ("file", ("three.txt", b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10 binary", "text/plain")),
-        ("file", ("four.pdf", b"\x89PNG\r\n", "application/pdf")),
+        ("file", ("four.pdf", b"GIF89a", "application/pdf")),
     ]
     form = {"metadata": json.dumps({"batch": 7}), "chunking": json.dumps({"unit": "characters"}), "extraction": "rules"}
     data = await world.alpha.data("POST", "/documents", status=202, files=files, data=form)

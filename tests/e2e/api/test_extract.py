@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
+from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TEXT = "# The lock of Sarn\n\nDr Ines Harrow joined Corvane Ltd (CL) in 2019. CL was acquired by Belmont Group."

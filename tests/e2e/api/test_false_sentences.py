@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sampling import sampled
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -107,36 +106,16 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["whole", "whole+judged", "cut-stream"])
 async def client(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    open_world: Any,
-    new_tenant: Any,
-    fill_tenant: Any,
-    server: ModelServer,
+    request: pytest.FixtureRequest, template: Template, folder: Path, open_world: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
     """A tenant whose model writes as scripted."""
     server.matchers.clear()
-    model = {
-        "llm": "openai",
-        "extraction": "rules",
-        "openai_api_key": "any",
-        "openai_base_url": server.base_url,
-        "llm_model": request.param,
-        "llm_timeout_s": 1.0,
-    }
     verifier = "model" if "judged" in request.param else "embedding"
-    async with open_world(tmp_path_factory.mktemp("false"), claim_verifier=verifier, **model) as (_, http):
-        (made,) = await new_tenant(http, "alpha", "admin")
-        await fill_tenant(made, "alpha")
-        yield made
+    settings = model_at(server.base_url, request.param, llm_timeout_s=1.0, claim_verifier=verifier)
+    async with open_world(folder, **settings) as (_, http):
+        yield template.client(http)
 
 
 async def ask(client: Client, sse: Callable[[httpx.Response], Any], body: dict[str, Any]) -> dict[str, Any]:

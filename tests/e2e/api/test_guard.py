@@ -7,17 +7,15 @@ import json
 import re
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
 from starlette.types import Message, Receive
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.telemetry.metrics import REGISTRY
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from hostile_archives import Members, changed, members_of, packed
+from tests.e2e.api.conftest import World
 
 from agentic_rag_backend.stores.catalogue.tables import document_versions, documents
 from agentic_rag_backend.transfer.archive import record_name
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,15 +11,13 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.retrieval.registry import STRATEGIES
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

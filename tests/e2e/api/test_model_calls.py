@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUESTION = "How do the barrage, the eels and the fish market depend on one another?"
-NONSENSE = "broken-json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-def _settings(server: ModelServer, model: str = NONSENSE, **more: Any) -> dict[str, Any]:
-    named = {"llm_model": model, "llm_fast_model": model, "dual_level_synthesis_model": model}
-    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **named, **more}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
-) -> AsyncIterator[Client]:
+async def client(template: Template, folder: Path, open_world: Any, server: ModelServer) -> AsyncIterator[Client]:
     """A tenant whose model does not write JSON."""
-    async with open_world(tmp_path_factory.mktemp("calls"), **_settings(server)) as (_, http):
-        (made,) = await new_tenant(http, "alpha", "admin")
-        await fill_tenant(made, "alpha")
-        yield made
+    async with open_world(folder, **model_at(server.base_url, "broken-json")) as (_, http):
+        yield template.client(http)
 
 
 def _told(result: dict[str, Any]) -> tuple[int, int, int, int]:

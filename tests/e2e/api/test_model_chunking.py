@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, model_at
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,25 +21,12 @@ BUDGET = 14_000
 AGENTIC = {"strategy": "agentic", "chunk_size": 400}
 
 
-@pytest.fixture(scope="module")
-def server() -> Any:
-    with ModelServer() as started:
-        yield started
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
-    folder: Path = tmp_path_factory.mktemp("model-chunking")
-    more = {
-        "llm": "openai",
-        "extraction": "rules",
-        "openai_api_key": "any",
-        "openai_base_url": server.base_url,
-        "llm_model": "numbers-5",
-    }
-    async with open_world(folder, **more, ingestion_model_max_tokens=BUDGET) as (_, http):
+    settings = model_at(server.base_url, "numbers-5", ingestion_model_max_tokens=BUDGET)
+    async with open_world(tmp_path_factory.mktemp("model-chunking"), **settings) as (_, http):
         (admin,) = await new_tenant(http, "alpha", "admin")
         yield admin
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -22,9 +19,6 @@ QUESTION = "Why was the tidal barrage delayed?"
 UNANSWERABLE = "Which composer wrote the opera about the moons of Jupiter?"
 FAULTS = {
     "status-500": "the model did not write the answer: model_unavailable",
-    "status-401": "the model did not write the answer: model_refused",
-    "latency-30s": "the model did not write the answer: model_",
-    "drop": "the model did not write the answer: model_unavailable",
     "rate-limited-60s": "the model did not write the answer: model_rate_limited",
     "broken-json": "the passages state no sentence of the model's answer",
     "empty": "the model's reply was empty, or only reasoning",
@@ -34,43 +28,10 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def filled() -> dict[str, Any]:
-    """Return the tenant of `folder`, creating it if necessary."""
-    return {}
-
-
-@pytest.fixture
-async def folder(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, filled: dict[str, Any]
-) -> Path:
-    """A closed folder with a tenant's documents and communities."""
-    if not filled:
-        filled["folder"] = tmp_path_factory.mktemp("model-faults")
-        async with open_world(filled["folder"]) as (_, http):
-            (filled["client"],) = await new_tenant(http, "alpha", "admin")
-            await fill_tenant(filled["client"], "alpha")
-    held: Path = filled["folder"]
-    return held
-
-
 def settings_for(server: ModelServer, fault: str, **more: Any) -> dict[str, Any]:
     address = "http://127.0.0.1:9/v1" if fault == "down" else server.base_url
-    chosen = {"llm_model": fault, "llm_fast_model": fault, "dual_level_synthesis_model": fault, "llm_timeout_s": 1.0}
-    model = {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": address}
-    return {**model, **chosen, "dual_level_retrieval_enabled": True, "theme_model_timeout_s": 1.0, **more}
-
-
-def client_of(filled: dict[str, Any], http: Any) -> Client:
-    """Return the tenant's client on another opening of the folder."""
-    made: Client = type(filled["client"])(http, filled["client"].caller)
-    return made
+    timeouts = {"llm_timeout_s": 1.0, "theme_model_timeout_s": 1.0}
+    return model_at(address, fault, dual_level_retrieval_enabled=True) | timeouts | more
 
 
 async def verbatim(client: Client, citations: list[dict[str, Any]]) -> None:
@@ -82,10 +43,10 @@ async def verbatim(client: Client, citations: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_both_levels_come_back_with_an_extractive_answer(
-    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any, sse: Any, fault: str
+    folder: Path, template: Template, server: ModelServer, open_world: Any, sse: Any, fault: str
 ) -> None:
     async with open_world(folder, **settings_for(server, fault)) as (_, http):
-        client = client_of(filled, http)
+        client = template.client(http)
         response = await client.post("/search/dual-level", {"query": QUESTION})
         data, meta = response.json()["data"], response.json()["meta"]
         assert data["low_level_results"]
@@ -112,14 +73,14 @@ async def test_both_levels_come_back_with_an_extractive_answer(
 
 
 async def test_an_answer_without_a_place_at_the_model_says_that_it_is_busy(
-    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+    folder: Path, template: Template, server: ModelServer, open_world: Any
 ) -> None:
     busy = {"llm_max_concurrency": 1, "request_timeout_s": 4, "theme_model_timeout_s": 60}
     settings = settings_for(server, "latency-30s", **busy)
     async with open_world(folder, **settings) as (container, http):
         request = ModelRequest(prompt="other@1", messages=(Message("user", "Hi."),), timeout_s=60)
         occupying = asyncio.create_task(container.model.complete(request))
-        client = client_of(filled, http)
+        client = template.client(http)
         body = (await client.post("/answers", {"query": QUESTION})).json()
         themes = {"query": QUESTION, "strategy": "global", "options": {"rate": "model"}}
         rated = (await client.post("/search", themes)).json()
@@ -133,11 +94,11 @@ async def test_an_answer_without_a_place_at_the_model_says_that_it_is_busy(
 @pytest.mark.parametrize("strategy", ["drift", "global"])
 @pytest.mark.parametrize("fault", ["status-500", "down"])
 async def test_answers_of_themes_come_too(
-    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any, strategy: str, fault: str
+    folder: Path, template: Template, server: ModelServer, open_world: Any, strategy: str, fault: str
 ) -> None:
     question = "How do the barrage, the eels and the fish market depend on one another?"
     async with open_world(folder, **settings_for(server, fault)) as (_, http):
-        client = client_of(filled, http)
+        client = template.client(http)
         response = await client.post("/answers", {"query": question, "strategy": strategy})
         assert response.status_code == 200
         body = response.json()
@@ -147,21 +108,21 @@ async def test_answers_of_themes_come_too(
 
 
 async def test_a_question_that_nothing_answers_is_refused_by_the_fallback_too(
-    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+    folder: Path, template: Template, server: ModelServer, open_world: Any
 ) -> None:
     settings = settings_for(server, "status-500", dual_level_low_min_score=0.0)
     async with open_world(folder, **settings) as (_, http):
-        data = await client_of(filled, http).data("POST", "/answers", json={"query": UNANSWERABLE})
+        data = await template.client(http).data("POST", "/answers", json={"query": UNANSWERABLE})
         assert (data["grounded"], data["citations"]) == (False, [])
         assert data["trace"]["fallback_used"] is True
 
 
 async def test_switched_off_the_failure_is_the_answer(
-    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+    folder: Path, template: Template, server: ModelServer, open_world: Any
 ) -> None:
     settings = settings_for(server, "status-500", fallback_to_extractive=False)
     async with open_world(folder, **settings) as (_, http):
-        key = filled["client"].caller.key
+        key = template.callers["alpha"].key
         for path, body in (("/answers", {}), ("/search/dual-level", {})):  # type: ignore[var-annotated]
             response: httpx.Response = await http.post(
                 f"/api/v1{path}", json={"query": QUESTION, **body}, headers={"Authorization": f"Bearer {key}"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from services import free_port
+from tests.e2e.api.conftest import model_at
 
 from agentic_rag_backend.models.embedding import calibration
 from agentic_rag_testing.models.server import ModelServer
@@ -14,27 +14,10 @@ from agentic_rag_testing.models.server import ModelServer
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-def _settings(server: ModelServer, model: str) -> dict[str, Any]:
-    named = {"llm_model": model, "llm_fast_model": model, "dual_level_synthesis_model": model}
-    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **named}
-
-
-def _nobody() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-
-
 async def test_readiness_tells_a_model_that_is_down_from_an_embedder_that_is(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> None:
-    away = _nobody()
+    away = f"http://127.0.0.1:{free_port()}/v1"
     embedder = {"embedder": "openai", "embedding_model": "echo", "embedding_dimensions": 64}
     cases: tuple[tuple[dict[str, Any], int, str, dict[str, str]], ...] = (
         ({}, 200, "ok", {"llm": "ok", "embedder": "ok"}),
@@ -48,7 +31,7 @@ async def test_readiness_tells_a_model_that_is_down_from_an_embedder_that_is(
         ({"llm": "extractive"}, 200, "ok", {"llm": "ok", "embedder": "ok"}),
     )
     for number, (changed, status, word, models) in enumerate(cases):
-        settings = _settings(server, "echo") | changed
+        settings = model_at(server.base_url, "echo") | changed
         async with open_world(tmp_path_factory.mktemp(f"ready-{number}"), **settings) as (_, http):
             server.reset()
             ready = await http.get("/health/ready")
@@ -66,7 +49,7 @@ async def test_readiness_tells_a_model_that_is_down_from_an_embedder_that_is(
 async def test_a_refused_key_shows_after_the_first_call(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> None:
-    async with open_world(tmp_path_factory.mktemp("refused"), **_settings(server, "status-401")) as (_, http):
+    async with open_world(tmp_path_factory.mktemp("refused"), **model_at(server.base_url, "status-401")) as (_, http):
         (client,) = await new_tenant(http, "alpha", "admin")
         await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
         asked = {"query": "Who leads the Harbour Authority?"}
@@ -80,7 +63,7 @@ async def test_a_status_shows_what_the_server_of_a_model_refuses(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> None:
     model = "quirk-gemma+quirk-think+cite"
-    async with open_world(tmp_path_factory.mktemp("limits"), **_settings(server, model)) as (_, http):
+    async with open_world(tmp_path_factory.mktemp("limits"), **model_at(server.base_url, model)) as (_, http):
         (client,) = await new_tenant(http, "alpha", "admin")
         await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
         assert (await client.data("GET", "/status"))["model_limits"] == []
@@ -106,7 +89,7 @@ async def test_a_status_names_the_calibration_of_the_embedder(
     model = "words+dimensions-384+floor-70"
     embedder = {"embedder": "openai", "embedding_model": model, "embedding_dimensions": 384, "llm": "extractive"}
     folder = tmp_path_factory.mktemp("calibration")
-    async with open_world(folder, **_settings(server, "echo") | embedder) as (_, http):
+    async with open_world(folder, **model_at(server.base_url, "echo") | embedder) as (_, http):
         (client,) = await new_tenant(http, "alpha", "admin")
         await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
         server.reset()

@@ -13,14 +13,12 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend.container import Container
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 Opened = Callable[..., AbstractAsyncContextManager[tuple[Container, httpx.AsyncClient]]]
 Tenants = Callable[..., Any]

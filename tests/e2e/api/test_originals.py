@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

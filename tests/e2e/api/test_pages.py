@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pdf_files import Page, pdf_of
 from PIL import Image
 from scanned_files import require_tesseract, scan_of
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
+from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend.language.prompt_marks import FENCES
 from agentic_rag_backend.prompts import built_in, built_in_names
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

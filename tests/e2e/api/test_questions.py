@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import World
+from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TEXT = "The beacon of Sarn was built in 1932 by Ilse Harrow.\n"

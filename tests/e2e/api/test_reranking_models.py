@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, Template, model_at
+from tests.e2e.api.test_reranking import QUESTION, ids, search
 
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 from agentic_rag_testing.models.rerank_server import Fault, RerankServer
 from agentic_rag_testing.models.server import ModelServer
 
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
-
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-QUESTION = "Why was the tidal barrage delayed?"
-
-
-def ids(found: dict[str, Any]) -> list[str]:
-    return [result["id"] for result in found["results"]]
-
-
-async def search(client: Client, rerank: Any, strategy: str = "hybrid", **body: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    response = await client.post("/search", {"query": QUESTION, "strategy": strategy, "rerank": rerank, **body})
-    assert response.status_code == 200, response.text
-    return response.json()["data"], response.json()["meta"]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -49,31 +28,19 @@ def endpoint() -> Iterator[RerankServer]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(
-    template: Any,
+    template: Template,
+    folder: Path,
     tmp_path_factory: pytest.TempPathFactory,
     open_world: Any,
-    new_tenant: Any,
     server: ModelServer,
     endpoint: RerankServer,
 ) -> AsyncIterator[Client]:
     """A tenant's client at a deployment with a model for every reranker."""
-    folder = tmp_path_factory.mktemp("reranked") / "data"
-    await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", template.folder, folder], check=True)
-    model: Path = write_cross_encoder(tmp_path_factory.mktemp("model"), {"eels": 3.0, "counted": 1.0})
-    settings = {
-        "llm": "openai",
-        "extraction": "rules",
-        "openai_api_key": "any",
-        "openai_base_url": server.base_url,
-        "llm_model": "cite",
-        "rerank_url": endpoint.url,
-        "rerank_api": "jina",
-        "rerank_api_key": "secret-of-the-endpoint",
-        "cross_encoder_model_path": model,
-    }
+    scorer: Path = write_cross_encoder(tmp_path_factory.mktemp("model"), {"eels": 3.0, "counted": 1.0})
+    remote = {"rerank_url": endpoint.url, "rerank_api": "jina", "rerank_api_key": "secret-of-the-endpoint"}
+    settings = model_at(server.base_url, **remote, cross_encoder_model_path=scorer)
     async with open_world(folder, **settings) as (_, http):
-        (other,) = await new_tenant(http, "gamma", "admin")
-        yield type(other)(http, template.callers["alpha"])
+        yield template.client(http)
 
 
 def prefers(text: str) -> Any:

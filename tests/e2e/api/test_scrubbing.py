@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from removed_words import CELLAR, MAPS, VELLUM, assert_whole, responses, said
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

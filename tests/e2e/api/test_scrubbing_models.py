@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from removed_words import ASKED, CELLAR, MAPS, ONLY_THERE, VELLUM, assert_whole, responses, said, words
+from tests.e2e.api.conftest import model_at
 
 from agentic_rag_testing.models.server import ModelServer
 
@@ -38,13 +39,7 @@ async def test_what_a_model_wrote_of_it_is_nowhere_and_in_no_prompt(
 
     matchers = [(noted, ""), (lambda prompt: "<facts>" in prompt, json.dumps(WRITTEN))]
     with ModelServer(matchers=matchers) as server:
-        model = {
-            "llm": "openai",
-            "llm_model": "cite",
-            "openai_api_key": "any",
-            "openai_base_url": server.base_url,
-        }
-        async with open_world(tmp_path / "model", extraction="rules", **model) as (_, http):
+        async with open_world(tmp_path / "model", **model_at(server.base_url)) as (_, http):
             (client,) = await new_tenant(http, "written", "admin")
             await client.data("PATCH", "/features", json={"DUAL_LEVEL_RETRIEVAL_ENABLED": True})
             document = await client.upload(VELLUM, key="one")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.stores.catalogue.tables import search_sessions
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

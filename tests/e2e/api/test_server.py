@@ -59,13 +59,6 @@ def test_the_main_job_over_a_socket(server: httpx.Client) -> None:
     assert foreign.status_code == 404
 
 
-def test_a_streamed_answer_arrives_in_events(server: httpx.Client) -> None:
-    key = issue_key(server, "third")
-    with server.stream("POST", "/api/v1/answers", headers={"X-API-Key": key}, json={"query": "Who?", "stream": True}) as answer:
-        names = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event:")]
-    assert (names[0], names[-1]) == ("retrieval", "done")
-
-
 def test_a_body_without_a_length_is_bounded(server: httpx.Client) -> None:
     key = issue_key(server, "fourth")
 

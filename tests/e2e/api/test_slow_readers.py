@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from tests.e2e.api.conftest import model_at
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentic_rag_backend.api.responses.resumption import AnswerStreams
@@ -85,13 +86,7 @@ async def read_rest(reader: socket.socket) -> str:
 
 async def test_a_client_that_stops_reading_holds_no_place_at_the_model(tmp_path: Path, open_world: Any, new_tenant: Any) -> None:
     with ModelServer() as models:
-        model: dict[str, Any] = {
-            "llm": "openai",
-            "openai_api_key": "any",
-            "openai_base_url": models.base_url,
-            "extraction": "rules",
-        }
-        model |= {"llm_model": SLOW, "llm_fast_model": "cite", "llm_max_concurrency": 1, "request_timeout_s": 15}
+        model = model_at(models.base_url, SLOW) | {"llm_fast_model": "cite", "llm_max_concurrency": 1, "request_timeout_s": 15}
         async with (
             open_world(tmp_path / "data", **model) as (_, http),
             listening(http._transport.app) as port,

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.e2e.api.conftest import Client
 
 from agentic_rag_backend import container as composition
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import Change
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 SEARCH = {"query": "Where does the lamp of Sarn burn?", "filters": {"shelf": 7}, "strategy": "dense"}
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,16 +33,10 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
-) -> AsyncIterator[Client]:
+async def client(template: Template, folder: Path, open_world: Any, server: ModelServer) -> AsyncIterator[Client]:
     """A tenant with a model."""
-    model = {"llm_model": "cite", "llm_fast_model": "cite", "dual_level_synthesis_model": "cite"}
-    settings = {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **model}
-    async with open_world(tmp_path_factory.mktemp("strategies"), **settings) as (_, http):
-        (made,) = await new_tenant(http, "alpha", "admin")
-        await fill_tenant(made, "alpha")
-        yield made
+    async with open_world(folder, **model_at(server.base_url)) as (_, http):
+        yield template.client(http)
 
 
 async def search(client: Client, strategy: str, **body: Any) -> dict[str, Any]:
@@ -134,19 +127,3 @@ async def test_inner_strategies_have_aliases(client: Client) -> None:
         by_alias, by_name = [await search(client, strategy, options=options, cache=False) for options in (given, named)]
         assert [each["id"] for each in by_alias["data"]["results"]] == [each["id"] for each in by_name["data"]["results"]]
         assert by_alias["meta"]["methods_used"] == by_name["meta"]["methods_used"]
-
-
-async def test_strategies_describe_their_options(client: Client) -> None:
-    listed = {each["name"]: each for each in await client.data("GET", "/strategies")}
-    assert listed["parent_child"]["aliases"] == ["parent-child"]
-    assert listed["question"]["aliases"] == ["reverse_hyde"]
-    options = listed["corrective"]["options"]["properties"]
-    assert options["relevance_threshold"] == {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 1,
-        "default": 0.7,
-        "description": "least grade of a relevant result",
-    }
-    assert {"hyde", "fusion", "graph"} <= set(options["base"]["enum"])
-    assert "corrective" not in options["base"]["enum"]

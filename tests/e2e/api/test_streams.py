@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
+from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.api.responses import streaming
 from agentic_rag_backend.domain.job import JobKind
@@ -16,10 +18,6 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.generation.base import TokenEvent
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ENDS_WITHIN_S = 30
@@ -169,19 +167,3 @@ async def test_a_stream_ends_at_the_time_that_it_names(world: World, sse: Sse, e
     assert (name, problem["code"], problem["status"]) == ("error", "timeout", 504)
     assert "300 ms (timeout_ms)" in problem["detail"]
     await until(endless.is_set)
-
-
-@pytest.mark.parametrize("path", ["/search", "/search/dual-level", "/answers"])
-@pytest.mark.parametrize(("given", "says"), [(60_001, "60000"), (0, "1"), (True, "timeout_ms"), ("5", "timeout_ms")])
-async def test_a_time_that_no_request_may_take_is_refused(world: World, path: str, given: Any, says: str) -> None:
-    await world.alpha.data("PATCH", "/features", json={DUAL_LEVEL: True})
-    response = await world.alpha.post(path, {"query": "eels", "timeout_ms": given})
-    assert response.status_code == 422
-    assert says in response.json()["detail"]
-    assert "timeout_ms" in response.json()["detail"]
-
-
-async def test_enough_time_changes_nothing(world: World) -> None:
-    asked = {"query": "Who leads the Harbour Authority?"}
-    hurried = await world.alpha.data("POST", "/search", json={**asked, "timeout_ms": 60_000})
-    assert hurried["results"] == (await world.alpha.data("POST", "/search", json=asked))["results"]

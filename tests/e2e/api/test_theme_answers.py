@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,76 +30,32 @@ def _point(prompt: str) -> str:
     return json.dumps({"points": [{"statement": text, "sources": [int(number)], "score": 80}]})
 
 
-@dataclass(slots=True)
-class Models:
-    """The scripted server, and its calls since `reset`."""
-
-    server: ModelServer
-
-    def reset(self) -> None:
-        """Reset the counts. Partial answers then repeat the first sentence of the prompt."""
-        self.server.reset()
-        self.server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, _point)]
-
-    def calls(self, name: str) -> int:
-        held = self.server.stats().models.get(name)
-        return held.calls if held else 0
-
-
-@dataclass(slots=True)
-class Site:
-    folder: Path
-    models: Models
-    open: Callable[..., Any]
-    keys: dict[str, Client]
-
-    def settings(self, **more: Any) -> dict[str, Any]:
-        return {
-            "llm": "openai",
-            "extraction": "rules",
-            "openai_api_key": "any",
-            "openai_base_url": self.models.server.base_url,
-            "llm_model": FINAL,
-            "llm_fast_model": FAST,
-            "dual_level_synthesis_model": FINAL,
-            **more,
-        }
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any
-) -> AsyncIterator[Site]:
-    """Two tenants with documents, and communities with extractive summaries."""
-    folder = tmp_path_factory.mktemp("themes")
-    with ModelServer() as server:
-        made = Site(folder, Models(server), open_world, {})
-        async with open_world(folder) as (_, http):
-            for name in ("alpha", "beta"):
-                (client,) = await new_tenant(http, name, "admin")
-                await fill_tenant(client, name)
-                made.keys[name] = client
-        yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(site: Site) -> AsyncIterator[httpx.AsyncClient]:
-    """The site with models that work."""
-    async with AsyncExitStack() as stack:
-        _, http = await stack.enter_async_context(site.open(site.folder, **site.settings()))
+async def served(folder: Path, open_world: Any, server: ModelServer) -> AsyncIterator[httpx.AsyncClient]:
+    """Two tenants with communities of extractive summaries, and models that work."""
+    settings = model_at(server.base_url, FINAL) | {"llm_fast_model": FAST}
+    async with open_world(folder, **settings) as (_, http):
         yield http
 
 
 @pytest.fixture
-def models(site: Site) -> Models:
-    site.models.reset()
-    return site.models
+def models(server: ModelServer) -> ModelServer:
+    """The server without counts. Partial answers repeat the first sentence of the prompt."""
+    server.reset()
+    server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, _point)]
+    return server
 
 
-def client_of(site: Site, http: httpx.AsyncClient, name: str) -> Client:
-    """Return a tenant's client on another opening of the same folder."""
-    known = site.keys[name]
-    return type(known)(http, known.caller)
+@pytest.fixture
+def alpha(template: Template, served: httpx.AsyncClient) -> Client:
+    return template.client(served)
+
+
+def calls(server: ModelServer) -> tuple[int, int]:
+    """Return the calls of the fast model and of the model of final answers."""
+    held = server.stats().models
+    fast, final = (held[name].calls if name in held else 0 for name in (FAST, FINAL))
+    return fast, final
 
 
 async def ask(client: Client, strategy: str, question: str = QUESTION, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -119,12 +71,11 @@ async def ask(client: Client, strategy: str, question: str = QUESTION, **options
     return data, meta
 
 
-async def test_global_is_map_and_reduce(site: Site, served: httpx.AsyncClient, models: Models) -> None:
-    client = client_of(site, served, "alpha")
-    data, meta = await ask(client, "global")
+async def test_global_is_map_and_reduce(alpha: Client, models: ModelServer) -> None:
+    data, meta = await ask(alpha, "global")
     assert data["grounded"]
     assert data["citations"]
-    assert (models.calls(FAST), models.calls(FINAL)) == (1, 1)
+    assert calls(models) == (1, 1)
     assert data["usage"]["calls"] == 2
     assert (meta["strategy"], meta["fallback_used"]) == ("global", False)
     details = data["trace"]["details"]
@@ -133,9 +84,8 @@ async def test_global_is_map_and_reduce(site: Site, served: httpx.AsyncClient, m
     assert len(data["themes"]) == details["themes"]["chosen"]
 
 
-async def test_global_streams_checked_sentences(site: Site, served: httpx.AsyncClient, models: Models, sse: Any) -> None:
-    client = client_of(site, served, "alpha")
-    events = sse(await client.post("/answers", {"query": QUESTION, "strategy": "global", "stream": True}))
+async def test_global_streams_checked_sentences(alpha: Client, models: ModelServer, sse: Any) -> None:
+    events = sse(await alpha.post("/answers", {"query": QUESTION, "strategy": "global", "stream": True}))
     kinds = [name for _, name, _ in events]
     assert (kinds[0], kinds[-2:]) == ("retrieval", ["usage", "done"])
     done = events[-1][2]
@@ -143,72 +93,51 @@ async def test_global_streams_checked_sentences(site: Site, served: httpx.AsyncC
     assert done["trace"]["details"]["partial_answers"]["calls"] == 1
 
 
-async def test_partial_answers_that_do_not_help_end_in_a_refusal_without_another_call(
-    site: Site, served: httpx.AsyncClient, models: Models
-) -> None:
-    models.server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, NOTHING)]
-    data, meta = await ask(client_of(site, served, "alpha"), "global")
+async def test_partial_answers_that_do_not_help_end_in_a_refusal_without_another_call(alpha: Client, models: ModelServer) -> None:
+    models.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, NOTHING)]
+    data, meta = await ask(alpha, "global")
     assert (data["answer"], data["grounded"], data["citations"]) == (NOT_ANSWERED, False, [])
-    assert (models.calls(FAST), models.calls(FINAL)) == (1, 0)
+    assert calls(models) == (1, 0)
     assert meta["fallback_used"] is False
 
 
-@pytest.mark.parametrize(("allowed", "fast", "final"), [(1, 0, 0), (2, 1, 1), (3, 1, 1)])
-async def test_a_request_bounds_the_calls(
-    site: Site, served: httpx.AsyncClient, models: Models, allowed: int, fast: int, final: int
-) -> None:
-    await ask(client_of(site, served, "alpha"), "global", max_calls=allowed)
-    assert (models.calls(FAST), models.calls(FINAL)) == (fast, final)
-
-
-async def test_a_request_bounds_the_tokens(site: Site, served: httpx.AsyncClient, models: Models) -> None:
-    data, _ = await ask(client_of(site, served, "alpha"), "global", budget_tokens=200)
-    details = data["trace"]["details"]
-    assert details["themes"]["tokens"] <= 200
-    assert details["partial_answers"]["tokens"] <= 200
-
-
-async def test_drift_asks_one_call_for_follow_ups_and_one_for_the_answer(
-    site: Site, served: httpx.AsyncClient, models: Models
-) -> None:
-    data, meta = await ask(client_of(site, served, "alpha"), "drift")
+async def test_drift_asks_one_call_for_follow_ups_and_one_for_the_answer(alpha: Client, models: ModelServer) -> None:
+    data, meta = await ask(alpha, "drift")
     assert data["grounded"]
     # The second call of the fast model judges a sentence that words leave undecided.
-    assert (models.calls(FAST), models.calls(FINAL)) == (2, 1)
+    assert calls(models) == (2, 1)
     assert data["usage"]["calls"] == 3
     details = data["trace"]["details"]
     assert (details["asked_by"], len(details["follow_ups"])) == ("model", 1)
     assert {"community", "dense", "sparse"} <= set(meta["methods_used"])
 
 
-async def test_rating_is_asked_for_and_shown(site: Site, served: httpx.AsyncClient, models: Models) -> None:
-    client = client_of(site, served, "alpha")
+async def test_rating_is_asked_for_and_shown(alpha: Client, models: ModelServer) -> None:
     body = {"query": QUESTION, "strategy": "community", "options": {"rate": "model", "max_calls": 2}}
-    found = await client.data("POST", "/search", json=body)
+    found = await alpha.data("POST", "/search", json=body)
     details = found["trace"]["details"]["themes"]
     assert details["chosen_by"] == "model"
-    assert models.calls(FAST) == details["rating_calls"] <= 2
+    assert calls(models)[0] == details["rating_calls"] <= 2
 
 
-async def test_no_prompt_holds_what_another_tenant_wrote(site: Site, served: httpx.AsyncClient, models: Models) -> None:
+async def test_no_prompt_holds_what_another_tenant_wrote(alpha: Client, models: ModelServer) -> None:
     prompts: list[str] = []
-    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
-    client = client_of(site, served, "alpha")
+    models.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
     for strategy in ("global", "drift"):
-        await ask(client, strategy, rate="model")
+        await ask(alpha, strategy, rate="model")
     assert len(prompts) >= 5
     assert not [word for word in ("brimwhistle", "tindlebrae") for prompt in prompts if word in prompt.casefold()]
     assert any("amberquoll" in prompt.casefold() for prompt in prompts)
 
 
-async def test_a_deleted_document_is_not_cited_again(site: Site, served: httpx.AsyncClient, models: Models) -> None:
-    client = client_of(site, served, "beta")
+async def test_a_deleted_document_is_not_cited_again(template: Template, served: httpx.AsyncClient, models: ModelServer) -> None:
+    client = template.client(served, "beta")
     strategies = ("global", "drift")
     before = [citation for strategy in strategies for citation in (await ask(client, strategy))[0]["citations"]]
     gone = before[0]["document_id"]
     quotes = {citation["quote"] for citation in before if citation["document_id"] == gone}
     prompts: list[str] = []
-    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
+    models.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
     again, _ = await ask(client, "global")
     # Asking again gives the same citations and reads the same words, so the differences below come from the deletion.
     assert gone in {citation["document_id"] for citation in again["citations"]}

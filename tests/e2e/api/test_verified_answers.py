@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
+from tests.e2e.api.conftest import Client, Template, model_at
 
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    import httpx
-    from tests.e2e.api.conftest import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,30 +54,13 @@ def script(server: ModelServer) -> Iterator[Callable[..., None]]:
     server.matchers.clear()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
-) -> AsyncIterator[Client]:
-    model: dict[str, Any] = {
-        "llm": "openai",
-        "extraction": "rules",
-        "openai_api_key": "any",
-        "openai_base_url": server.base_url,
-        "llm_model": "writer",
-    }
-    model |= {"verification_max_questions": 2, "llm_context_tokens": WINDOW}
-    async with open_world(tmp_path_factory.mktemp("verified"), **model) as (_, http):
-        (alpha,) = await new_tenant(http, "alpha", "admin")
-        (beta,) = await new_tenant(http, "beta", "admin")
-        await fill_tenant(alpha, "alpha")
-        await fill_tenant(beta, "beta")
-        yield alpha
+async def client(template: Template, folder: Path, open_world: Any, server: ModelServer) -> AsyncIterator[Client]:
+    """A tenant whose model `script` scripts."""
+    async with open_world(
+        folder, **model_at(server.base_url, "writer", verification_max_questions=2, llm_context_tokens=WINDOW)
+    ) as (_, http):
+        yield template.client(http)
 
 
 async def verified(client: Client, **more: Any) -> dict[str, Any]:

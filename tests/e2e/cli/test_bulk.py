@@ -140,11 +140,11 @@ def test_a_folder_of_mixed_formats(served: Any) -> None:
     (folder / "a.txt").write_text(text)
     (folder / "b.html").write_text(f"<html><body><p>{text}</p></body></html>")
     (folder / "c.csv").write_text("name,phone\nPetra Lund,555-1\n")
-    (folder / "d.png").write_bytes(b"\x89PNG")
+    (folder / "d.gif").write_bytes(b"GIF8")
     done = served.cli("ingest", "mixed", "--json")
     assert done.code == 0, done.out
     assert done.json["summary"] == {"documents": 3, "skipped": 1, "ready": 3, "duplicates": 1}
-    assert done.json["skipped"] == [{"path": "d.png", "reason": ".png is not a supported type"}]
+    assert done.json["skipped"] == [{"path": "d.gif", "reason": ".gif is not a supported type"}]
     (pair,) = done.json["duplicates"]
     assert (pair["key"], pair["of"], pair["similarity"]) == ("b.html", "a.txt", 1.0)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.e2e.cli.conftest import CommandLine
+from tests.e2e.cli.conftest import CommandLine
 
 pytestmark = pytest.mark.slow
 

@@ -64,14 +64,3 @@ def test_generators(served: Served, generator: str, marks: bool) -> None:
     assert (answer["generator"], answer["grounded"]) == (generator, True)
     assert (f"{FALSE} [unsupported]" in answer["answer"]) is marks
     assert (answer["verification"] is not None) is (generator == "verified")
-
-
-@pytest.mark.parametrize(
-    ("option", "named"),
-    [("--citation-style", "citation_style"), ("--citation-policy", "citation_policy"), ("--generator", "generator")],
-)
-def test_an_unknown_choice_is_refused(served: Served, option: str, named: str) -> None:
-    refused = served.cli("ask", QUESTION, option, "footnotes")
-    assert refused.code != 0
-    assert named in refused.err + refused.out
-    assert "footnotes" in refused.err + refused.out

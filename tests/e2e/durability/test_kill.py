@@ -6,15 +6,13 @@ import random
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mail_messages import message_of
+from tests.e2e.durability.conftest import Folder, Processes, Undisturbed
 
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-
-if TYPE_CHECKING:
-    from tests.e2e.durability.conftest import Folder, Processes, Undisturbed
 
 Steps = Sequence[Mapping[str, Any]]
 Point = tuple[str, int, str]

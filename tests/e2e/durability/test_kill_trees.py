@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.e2e.durability.conftest import Folder
 
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.process import ModelProcess
-
-if TYPE_CHECKING:
-    from tests.e2e.durability.conftest import Folder
 
 AT_ONCE = int(Settings.model_fields["llm_max_concurrency"].default)
 Steps = Sequence[Mapping[str, Any]]

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.e2e.durability.conftest import Folder
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.location import Location
@@ -25,9 +26,6 @@ from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.counts import text_hash
 from agentic_rag_testing.models.process import ModelProcess
-
-if TYPE_CHECKING:
-    from tests.e2e.durability.conftest import Folder
 
 GROUP = IngestionOptions().group_size
 UNDER_WAY = int(Settings.model_fields["prepare_concurrency"].default)

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs import backoff
+from agentic_rag_backend.jobs import base
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
 Story = Callable[[str], dict[str, list[str]]]
@@ -73,7 +73,7 @@ async def test_a_store_that_is_away_during_a_rebuild_leaves_no_gap(
     await service.rebuild(tenant, first.id, 1)
     await world.add(tenant, "Orchard", ["Bastian Krol planted the Winter Orchard with Alena Novak and Mira Voss."])
 
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.01)
     owner, name = place.split(".")
     port = {"graph": world.graph, "vectors": world.vectors, "communities": world.catalogue.communities}[owner]
     original, refused = getattr(port, name), 0
@@ -130,7 +130,7 @@ async def test_a_rebuild_that_waits_can_be_cancelled(world: Any, story: Story, m
 
 async def test_patience_ends(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant, service = await world.tenant("a"), world.service(patience_s=0.05)
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.01)
     await world.add(tenant, "Tidal Array", story("")["Tidal Array"])
 
     async def away(*_: Any) -> None:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.generations.scrubbing import LEFT, CommunityScrubber
+from agentic_rag_backend.communities.generations import LEFT, CommunityScrubber, Restorer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 

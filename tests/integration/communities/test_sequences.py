@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect_communities
 from agentic_rag_backend.communities.detection.knowledge import fingerprint_community, list_contexts, read_visible, weighted_edges
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.service import CommunityService

@@ -12,16 +12,14 @@ import pytest
 from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
-from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import Changes, RebuildOptions
 from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.views import CommunityView
+from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
-    InvalidRequest,
     NotFound,
     StoreUnavailable,
 )
@@ -339,22 +337,6 @@ async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new
     assert (await rebuild(world, service, tenant)).state is JobState.SUCCEEDED
 
 
-async def test_dry_run_counts_and_changes_nothing(world: Any, story: Story) -> None:
-    tenant, model = await world.tenant("a"), ScriptedModel()
-    service = world.service(model)
-    await add_all(world, tenant, story(""))
-    job = await rebuild(world, service, tenant, RebuildOptions(dry_run=True))
-    assert job.result is not None
-    assert job.result["model_calls"] == job.result["communities"] > 0
-    assert job.result["prompt_tokens"] > 100
-    assert model.requests == []
-    assert (await service.read_status(tenant))["generation"] == 0
-    assert await everything(service, tenant) == ()
-    real = await rebuild(world, service, tenant)
-    assert real.result is not None
-    assert real.result["model_calls"] == job.result["model_calls"] == len(model.requests)
-
-
 async def test_a_model_writes_and_its_unsupported_findings_are_dropped(world: Any, story: Story) -> None:
     tenant, model = await world.tenant("a"), ScriptedModel()
     service = world.service(model)
@@ -444,32 +426,6 @@ async def test_two_tenants_do_not_see_or_change_each_other(world: Any, story: St
         with pytest.raises(NotFound):
             await service.get(first, view.id)
     assert not {view.id for view in seen} & {view.id for view in reference}
-
-
-async def test_list_pages_by_level(world: Any, story: Story) -> None:
-    tenant, service = await world.tenant("a"), world.service()
-    await add_all(world, tenant, story(""))
-    await rebuild(world, service, tenant)
-    whole = await everything(service, tenant)
-    paged: list[CommunityView] = []
-    cursor = None
-    while True:
-        page = await service.list(tenant, level=0, limit=1, cursor=cursor)
-        paged += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    assert [view.id for view in paged] == [view.id for view in whole]
-    assert (await service.list(tenant, level=2)).items == ()
-    for bad in (
-        {"limit": 0},
-        {"limit": 1001},
-        {"level": -1},
-        {"cursor": "x"},
-        {"cursor": "-1"},
-    ):
-        with pytest.raises(InvalidRequest):
-            await service.list(tenant, **bad)
 
 
 async def test_empty_tenant_has_no_communities_and_no_error(world: Any) -> None:

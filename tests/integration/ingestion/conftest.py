@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
-from agentic_rag_backend.jobs.backoff import PATIENCE_S
+from agentic_rag_backend.jobs.base import PATIENCE_S
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mail_messages import message_of
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.document import ChunkingOptions, Document
 from agentic_rag_backend.domain.job import Job, JobState
@@ -14,9 +15,6 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.commit import attaching
 from agentic_rag_backend.stores.catalogue.base import Submitted
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 Texts = dict[str, str]
 

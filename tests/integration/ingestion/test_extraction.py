@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.ingestion.conftest import World
 
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
@@ -13,9 +13,6 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.ontology import EntityField, EntityType, Ontology
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Submitted
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import World
 
 SMALL = ProcessingOptions(chunking=ChunkingOptions(chunk_size=40, overlap=0))
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from scripted_models import Reply, ScriptedModel
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 PIERS = ["One", "Two", "Three", "Four", "Five", "Six"]
 SMALL = ProcessingOptions(chunking=ChunkingOptions(chunk_size=40, overlap=0))

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.breaker import Breaker
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job, JobState
-from agentic_rag_backend.jobs import backoff
+from agentic_rag_backend.jobs import base
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_testing.models.server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 T = TypeVar("T")
 SENTENCE = "The tides near {place} were measured twice a day in every season, and noted in a book by the keeper of the light."
@@ -70,7 +68,7 @@ async def submitted(world: World) -> Job:
 async def test_faults_that_pass_are_waited_for(
     server: ModelServer, connected: Callable[..., Awaitable[World]], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.02)
     world = await connected(server, model, timeout_s=3)
     job = await world.ended(await submitted(world), within_s=90)
     assert job.state is JobState.SUCCEEDED, job
@@ -142,8 +140,8 @@ async def test_cancelling_is_heard_while_a_job_waits(server: ModelServer, connec
 @pytest.fixture
 async def reading(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Awaitable[World]]]:
     """Open worlds whose documents a model reads. Pauses are short."""
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(base, "LONGEST_PAUSE_S", 0.1)
     monkeypatch.setattr(endpoint, "Breaker", partial(Breaker, pause_s=0.05))
     models: list[OpenAIModel] = []
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable, UnreadableDocument
 from agentic_rag_backend.stores.catalogue.base import Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 TEXT = "# Harbour\n\nThe harbour authority began dredging in May."
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, DocumentState, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
@@ -17,9 +17,6 @@ from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow", "Basel", "Warsaw", "Paris", "Halden", "Oslo", "Bergen")
 OPTIONS = ProcessingOptions(chunking=ChunkingOptions(chunk_size=60, overlap=0))

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, DocumentState, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import (
-    InvalidRequest,
     ModelUnavailable,
     NotFound,
-    PayloadTooLarge,
-    UnreadableDocument,
-    UnsupportedMediaType,
 )
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
-from agentic_rag_backend.jobs import backoff, runner
+from agentic_rag_backend.jobs import base
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 CURIE = """---
 title: Marie Curie
@@ -167,29 +160,6 @@ async def test_an_edit_keeps_what_both_versions_say(world: World) -> None:
         assert {mention.support.version for mention in mentions} == {2}
 
 
-async def test_the_same_again_changes_nothing(world: World) -> None:
-    await ready(world, CURIE)
-    again = await world.submit(CURIE)
-    assert again.unchanged
-    assert again.job is None
-    assert len(world.originals()) == 1
-
-
-async def test_other_metadata_needs_no_job_and_reaches_the_vectors(world: World) -> None:
-    from agentic_rag_backend.domain.filters import Comparison
-
-    await ready(world, CURIE, key="curie", metadata={"shelf": 3})
-    changed = await world.submit(CURIE, key="curie", metadata={"shelf": 4})
-    assert changed.job is None
-    assert not changed.unchanged
-    assert changed.document.metadata["shelf"] == 4
-    for shelf, hits in ((3, 0), (4, 1)):
-        search = VectorSearch(kind=NodeKind.CHUNK, text="radium", filter=Comparison("shelf", "eq", shelf))
-        legs = await world.vectors.search(world.tenant, Collection.CHUNKS, [search])
-        assert len(legs[0].sparse) == hits
-    assert len(world.originals()) == 1
-
-
 async def test_many_documents_at_once_are_all_there(world: World) -> None:
     texts = [
         f"# Report {number}\n\nReport {number} says that Marie Curie met Person{number} Smith in Paris." for number in range(25)
@@ -212,43 +182,6 @@ async def test_a_long_document_is_staged_in_groups(world: World) -> None:
     assert job.result is not None
     assert job.result["chunks"] >= 30
     assert (job.done, job.total) == (job.result["chunks"], job.result["chunks"])
-
-
-@pytest.mark.parametrize(
-    ("content", "fields", "error"),
-    [
-        (b"", {}, UnreadableDocument),
-        (b" \n\t", {}, UnreadableDocument),
-        (b"\xff\x00binary", {"file_name": "notes.txt"}, UnreadableDocument),
-        (b"%PDF-1.7", {"file_name": "notes.txt"}, UnreadableDocument),
-        (b"text", {"file_name": "notes.pdf"}, UnreadableDocument),
-        (b"text", {"file_name": "notes.xyz"}, UnsupportedMediaType),
-        (b"\x89PNG\r\n", {"file_name": "notes.pdf"}, UnsupportedMediaType),
-        (b"x" * (2 * 1024 * 1024 + 1), {}, PayloadTooLarge),
-        (b"a " * 600_000 + bytes(range(256)) * 40, {}, None),
-        (b"text", {"key": "k" * 513}, InvalidRequest),
-        (b"text", {"title": "t" * 513}, InvalidRequest),
-        (b"text", {"metadata": {"nested": {"a": 1}}}, InvalidRequest),
-        (b"text", {"options": ProcessingOptions(chunking=ChunkingOptions(chunk_size=1))}, InvalidRequest),
-        (b"text", {"extraction": "magic"}, InvalidRequest),
-    ],
-)
-async def test_bad_input_is_refused_before_anything_is_written(
-    world: World, content: bytes, fields: dict[str, object], error: type[Exception] | None
-) -> None:
-    if error is not None:
-        with pytest.raises(error):
-            await world.submit(content, **fields)
-        assert world.originals() == []
-        return
-    submitted = await world.submit(content, **fields)  # its beginning is valid, so only the job can find the error
-    job = await world.ended(submitted.job)
-    assert job.state is JobState.FAILED
-    assert job.error is not None
-    assert job.error["code"] == "unreadable_document"
-    assert "0x80 at offset 1200128" in job.error["message"]
-    document = await world.catalogue.documents.document(world.tenant, submitted.document.id)
-    assert document.state is DocumentState.UNREADABLE
 
 
 class SometimesBroken(RuleExtractor):
@@ -293,7 +226,7 @@ class Unwell(BundledEmbedder):
 
 
 async def test_a_model_that_is_away_for_a_moment_is_waited_for(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(base, "FIRST_PAUSE_S", 0.01)
     unwell = Unwell(2)
     world = await builder.open(embedder=unwell)
     await ready(world, JOLIOT)
@@ -361,22 +294,6 @@ async def test_a_document_deleted_while_it_is_prepared_leaves_nothing(builder: B
     await slow.close()
 
 
-async def test_cancelling_a_job_ends_it(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "PROGRESS_EVERY_S", 0.0)
-    slow = Slow()
-    world = await builder.open(embedder=slow)
-    submitted = await world.submit(CURIE)
-    assert submitted.job is not None
-    await slow.waiting.wait()
-    await world.catalogue.jobs.request_cancel(world.tenant, submitted.job.id)
-    slow.go.set()
-    job: Job = await world.ended(submitted.job)
-    assert job.state is JobState.CANCELLED
-    assert job.error is not None
-    assert job.error["code"] == "cancelled"
-    await slow.close()
-
-
 async def test_an_interrupted_preparation_resumes_without_embedding_again(builder: Builder) -> None:
     text = "\n\n".join(f"## Part {n}\n\n" + f"Explorer number {n} crossed the wide river near Basel. " * 12 for n in range(12))
 
@@ -407,16 +324,3 @@ async def test_an_interrupted_preparation_resumes_without_embedding_again(builde
     document = await world.catalogue.documents.document(world.tenant, submitted.document.id)
     assert (document.state, document.chunk_count) == (DocumentState.READY, chunks)
     await dies.close()
-
-
-async def test_tenants_do_not_touch_each_other(world: World) -> None:
-    other = (await world.catalogue.tenants.create("other")).id
-    mine = await ready(world, CURIE, key="curie")
-    theirs = await world.submit(CURIE, key="curie", tenant=other)
-    await world.ended(theirs.job, tenant=other)
-    assert theirs.document.id != mine
-    with pytest.raises(NotFound):
-        await world.ingestion.delete(other, mine)
-    await world.ended(await world.ingestion.delete(world.tenant, mine))
-    assert await world.vectors.count(other, Collection.CHUNKS) == 1
-    assert (await world.graph.counts(other)).entities > 0

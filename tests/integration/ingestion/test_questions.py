@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from scripted_models import ScriptedModel
+from tests.integration.ingestion.conftest import Builder, World
 from tests.integration.ingestion.test_paid_once import Metered, report
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions
@@ -13,9 +14,6 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 PATTERNS = QuestionOptions("patterns", 2)
 SMALL = ProcessingOptions(chunking=ChunkingOptions(chunk_size=60, overlap=0))

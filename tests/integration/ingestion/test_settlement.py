@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.ingestion.conftest import World
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.commit import settlement
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.base import SETTLING, Topic
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import World
 
 BARE = "# Notes\n\nThe NSI surveyed Scarrow in 2019. Mara Voss praised the NSI."
 EXPLAINED = "# Report\n\nThe North Sea Institute (NSI) opened a station in Scarrow. Mara Voss leads the North Sea Institute."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from typing import TYPE_CHECKING
+
+from tests.integration.ingestion.conftest import Builder, World
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions
 from agentic_rag_backend.domain.job import JobState
@@ -13,9 +14,6 @@ from agentic_rag_backend.ingestion.service import COMMIT
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.vector.base import Collection
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import Builder, World
 
 TEXT = "# {0}\n\nMarie Curie wrote report {0} in Paris."
 LONG = "\n\n".join(f"## Part {number}\n\n" + f"Explorer {number} crossed the river near Basel. " * 12 for number in range(6))

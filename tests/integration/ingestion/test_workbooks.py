@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 import openpyxl
+from tests.integration.ingestion.conftest import World
 
 from agentic_rag_backend.domain.job import JobState
-
-if TYPE_CHECKING:
-    from tests.integration.ingestion.conftest import World
 
 
 async def test_a_row_is_found_with_its_sheet_and_cells(world: World) -> None:

@@ -19,7 +19,7 @@ from structlog.typing import EventDict
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
-from agentic_rag_backend.jobs.queue import notifications, queue_workers
+from agentic_rag_backend.jobs.queue import queue_database, queue_workers
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -58,7 +58,7 @@ async def enqueue_elsewhere(url: str, *job_ids: str) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[list[EventDict]]:
-    """Return the log entries about notifications."""
+    """Return the log entries about queue_database."""
     with capture_logs() as events:
         yield events
 
@@ -75,7 +75,7 @@ class Worker:
         self.ran.append(job_id)
 
     @property
-    def notifications(self) -> notifications.Notifications:
+    def notifications(self) -> queue_database.Notifications:
         assert self.queue._notifications is not None
         return self.queue._notifications
 
@@ -130,8 +130,8 @@ async def worker_on(url: str) -> AsyncIterator[Worker]:
 def _without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """With notifications there are no other polls, so a test cannot pass by polling."""
     monkeypatch.setattr(queue_workers, "IDLE_S", NEVER_S)
-    monkeypatch.setattr(notifications, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(notifications, "LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(queue_database, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(queue_database, "LONGEST_PAUSE_S", 0.2)
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ async def test_a_process_is_not_woken_by_its_own_notifications(worker: Worker, p
 async def test_deployments_on_one_server_do_not_wake_each_other(worker: Worker, postgres_url: str, empty_postgres: str) -> None:
     await worker.listening()
     catalogue = await Catalogue.open(empty_postgres)
-    beside = notifications.Notifications(catalogue.sync_engine, lambda: None)
+    beside = queue_database.Notifications(catalogue.sync_engine, lambda: None)
     await asyncio.to_thread(beside.send_now)
     await catalogue.close()
     await enqueue_elsewhere(postgres_url, "here")
@@ -240,7 +240,7 @@ async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: s
 async def test_while_no_notifications_arrive_the_queues_are_polled(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict], problem: Exception
 ) -> None:
-    opened, away, tries = notifications.open_listener, True, 0  # type: ignore[attr-defined]
+    opened, away, tries = queue_database.open_listener, True, 0  # type: ignore[attr-defined]
 
     async def fails(engine: Any) -> Any:
         nonlocal tries
@@ -249,7 +249,7 @@ async def test_while_no_notifications_arrive_the_queues_are_polled(
             raise problem
         return await opened(engine)
 
-    monkeypatch.setattr(notifications, "open_listener", fails)
+    monkeypatch.setattr(queue_database, "open_listener", fails)
     async with worker_on(postgres_url) as worker:
         await worker.until(lambda: tries > 2)
         await enqueue_elsewhere(postgres_url, "polled")
@@ -273,8 +273,8 @@ async def test_a_pooler_that_delivers_nothing_is_not_relied_on(
             make_url(postgres_url).set(database="postgres").render_as_string(hide_password=False), autocommit=True
         )
 
-    monkeypatch.setattr(notifications, "open_listener", elsewhere)
-    monkeypatch.setattr(notifications, "PROOF_S", 0.3)
+    monkeypatch.setattr(queue_database, "open_listener", elsewhere)
+    monkeypatch.setattr(queue_database, "PROOF_S", 0.3)
     async with worker_on(postgres_url) as worker:
         await worker.until(lambda: any(each.get("error") == "TimeoutError" for each in logged))
         await enqueue_elsewhere(postgres_url, "polled")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from faulty_proxy import FaultyProxy
+from tests.integration.outages.conftest import Opens
 
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-
-if TYPE_CHECKING:
-    from tests.integration.outages.conftest import Opens
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("abandoned_sockets")]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from faulty_proxy import FaultyProxy
 from sqlalchemy import make_url
-
-if TYPE_CHECKING:
-    from tests.integration.outages.conftest import Opens, Site
+from tests.integration.outages.conftest import Opens, Site
 
 DOCUMENTS = 4
 FAULTS: dict[str, Callable[[FaultyProxy], None]] = {

@@ -9,14 +9,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from faulty_proxy import FaultyProxy
 from services import Missing, free_port, postgres
-
-if TYPE_CHECKING:
-    from tests.integration.outages.conftest import Opens
+from tests.integration.outages.conftest import Opens
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 DOCUMENTS = 6

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from faulty_proxy import FaultyProxy
 from qdrant_server import qdrant_process
-
-if TYPE_CHECKING:
-    from tests.integration.outages.conftest import Opens
+from tests.integration.outages.conftest import Opens
 
 pytestmark = pytest.mark.slow
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from faulty_proxy import FaultyProxy
 from sqlalchemy import make_url
+from tests.integration.outages.conftest import Opens, Site
 
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-
-if TYPE_CHECKING:
-    from tests.integration.outages.conftest import Opens, Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("abandoned_sockets")]
 DOCUMENTS = 4

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sampling import budget
+from tests.integration.pipeline.conftest import Application, Opens
 
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.domain.document import Document
@@ -16,9 +17,6 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-
-if TYPE_CHECKING:
-    from tests.integration.pipeline.conftest import Application, Opens
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 QUESTIONS = (

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.pipeline.conftest import Application
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.query import Query, Retrieval
-
-if TYPE_CHECKING:
-    from tests.integration.pipeline.conftest import Application
 
 QUESTION = "What did Mara Voss of the Tidal Institute measure near Scarrow?"
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")

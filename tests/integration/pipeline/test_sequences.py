@@ -19,7 +19,7 @@ from document_sequences import ALL_TOGETHER, EACH_ALONE, SENTENCES, TITLES, Oper
 from sequence_player import Gates, Player
 from sqlalchemy import bindparam, select
 
-from agentic_rag_backend.communities import views
+from agentic_rag_backend.communities import theme_index
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -214,7 +214,7 @@ def no_withheld_names(patched: pytest.MonkeyPatch) -> None:
         told = visibility.visible_summary(summary, visible)
         return replace(told, title=summary.title, names=summary.names, keywords=summary.keywords)
 
-    patched.setattr(views, "visible_summary", named)
+    patched.setattr(theme_index, "visible_summary", named)
 
 
 FAULTS: Sequence[tuple[Fault, str]] = (

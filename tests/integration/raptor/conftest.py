@@ -16,8 +16,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
 from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
-from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
-from agentic_rag_backend.raptor.tree_publication import NodePoints
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-import pytest
 from structlog.testing import capture_logs
+from tests.integration.reconciliation.conftest import Application
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.reconciliation.removals import FEW, MANY, is_mass
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
-
-if TYPE_CHECKING:
-    from tests.integration.reconciliation.conftest import Application
 
 UNKNOWN = TenantId("t_" + "e" * 32)
 
@@ -30,9 +26,8 @@ def counted(report: Report, kind: Kind) -> tuple[int, int, int]:
     return tally.found, tally.mended, tally.withheld
 
 
-@pytest.mark.parametrize(
-    ("found", "held", "mass"),
-    [
+def test_a_mass_removal_is_many_things_or_a_large_share() -> None:
+    for found, held, mass in [
         (0, 0, False),
         (FEW, FEW, False),
         (FEW + 1, FEW + 1, True),
@@ -41,10 +36,8 @@ def counted(report: Report, kind: Kind) -> tuple[int, int, int]:
         (101, 1_000, True),
         (MANY, 10**6, False),
         (MANY + 1, 10**6, True),
-    ],
-)
-def test_a_mass_removal_is_many_things_or_a_large_share(found: int, held: int, mass: bool) -> None:
-    assert is_mass(found, held) is mass
+    ]:
+        assert is_mass(found, held) is mass
 
 
 async def test_data_of_tenants_that_the_catalogue_never_had_waits_for_a_person(application: Application) -> None:
@@ -70,7 +63,7 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     """As after restoring the catalogue from an old backup: vectors, knowledge and originals are newer."""
     await application.ingested(1)
     container, tenant = application.container, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     lost = FEW + 1
     await container.vectors.upsert(tenant, Collection.CHUNKS, [point(n, f"lost-{n}") for n in range(lost)])
     for number in range(lost):
@@ -81,7 +74,7 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     for file in (application.folder / "blobs" / tenant.value).rglob("*"):
         if file.is_file():
             os.utime(file, (1, 1))
-    damaged = await application.held()
+    damaged = await application.contents()
     kinds = (Kind.CHUNK_VECTOR_ORPHANED, Kind.KNOWLEDGE_ORPHANED, Kind.ORIGINAL_ORPHANED)
 
     with capture_logs() as logs:
@@ -90,11 +83,11 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     warned = {each["kind"]: (each["found"], each["held"]) for each in logs if each["event"] == "removal_withheld"}
     assert warned == {kind.value: (lost, lost + 1) for kind in kinds}
     assert await container.reconciler.sweep() == 0
-    assert await application.held() == damaged
+    assert await application.contents() == damaged
 
     report = await container.reconciler.run(tenant, repair=True, confirmed=True)
     assert [counted(report, kind) for kind in kinds] == [(lost, lost, 0)] * 3
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_a_job_that_mends_with_a_persons_word_does_not_join_one_without(application: Application) -> None:

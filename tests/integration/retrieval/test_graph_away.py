@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.errors import StoreUnavailable
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

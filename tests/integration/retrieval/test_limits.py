@@ -54,14 +54,6 @@ async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(examples: t
                 assert [(fact.id, fact.score) for fact in found.facts] == [(fact.id, fact.score) for fact in whole.facts]
 
 
-@pytest.mark.parametrize("strategy", sorted(PLAIN))
-async def test_scores_fall(examples: tuple[Container, TenantId], strategy: str) -> None:
-    for question in QUESTIONS:
-        for scores in listed(await asked(examples, strategy, 100, question)):
-            values = [score for _, score in scores]
-            assert values == sorted(values, reverse=True)
-
-
 async def test_more_themes_than_a_screenful_can_be_had(examples: tuple[Container, TenantId]) -> None:
     # The number of themes for a question depends on how the graph was divided.
     found = [await asked(examples, "community", 100, question, budget_tokens=100_000) for question in QUESTIONS]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
 from sampling import budget
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.domain.tenant import Scope, TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-from agentic_rag_backend.retrieval.registry import check_options
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,18 +80,3 @@ async def test_a_question_without_names_and_a_store_that_is_away(
     found = await corpus.ask(acme, TWO_HOPS, "paths")
     assert found.hits
     assert found.trace.failures == ("paths are left out: store_unavailable",)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_hops": 5}, "options.max_hops must be an integer from 1 to 4; got 5"),
-        ({"min_weight": -1}, "options.min_weight must be a number from 0 to 1000; got -1"),
-        ({"min_weight": True}, "options.min_weight must be a number from 0 to 1000; got True"),
-        ({"direction": "up"}, "options.direction must be one of any, out, in; got 'up'"),
-        ({"relation_types": ["a"] * 21}, "options.relation_types must be a list of at most 20 names"),
-    ],
-)
-async def test_options_outside_their_limits_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidRequest, match=message.split(";", maxsplit=1)[0]):
-        check_options("paths", options)

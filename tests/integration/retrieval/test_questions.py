@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.integration.retrieval.conftest import CORPUS
+from tests.integration.retrieval.conftest import CORPUS, Corpus
 
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.legs.fused_chunks import QUESTION_WEIGHT
+from agentic_rag_backend.retrieval.legs import QUESTION_WEIGHT
 from agentic_rag_backend.stores.vector.base import NodeKind, VectorSearch
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ASKED = "Who engraved the Glass Atlas?"

@@ -196,31 +196,6 @@ async def test_a_reranker_reads_as_many_candidates_of_any_strategy_as_it_wants(
     ]
 
 
-@pytest.mark.parametrize("strategy", NO_PASSAGES)
-@pytest.mark.parametrize("name", ["mmr", "graph"])
-async def test_five_results_are_the_first_of_ten(examples: tuple[Container, TenantId], strategy: str, name: str) -> None:
-    container, tenant = examples
-    ten = await asked(container, tenant, strategy, Rerank(name=name, candidates=30), limit=10)
-    five = await asked(container, tenant, strategy, Rerank(name=name, candidates=30), limit=5)
-    assert [(hit.id, hit.score) for hit in five.hits] == [(hit.id, hit.score) for hit in ten.hits[:5]]
-    scores = [hit.score for hit in ten.hits]
-    assert scores == sorted(scores, reverse=True)
-    assert five.trace.details["rerank"]["name"] == name
-    assert five.relevance == ten.relevance
-    plain = await asked(container, tenant, strategy, None, limit=5)
-    assert five.relevance == plain.relevance, "relevance is that of the evidence, whatever its order"
-
-
-async def test_candidates_beyond_the_reranked_ones_follow_in_their_order(examples: tuple[Container, TenantId]) -> None:
-    container, tenant = examples
-    plain = await asked(container, tenant, "hybrid", None, limit=20)
-    found = await asked(container, tenant, "hybrid", Rerank(name="mmr", candidates=6, options={"lambda": 0.3}), limit=20)
-    assert sorted(hit.id for hit in found.hits[:6]) == sorted(hit.id for hit in plain.hits[:6])
-    assert [hit.id for hit in found.hits[6:]] == [hit.id for hit in plain.hits[6:]]
-    scores = [hit.score for hit in found.hits]
-    assert scores == sorted(scores, reverse=True)
-
-
 async def test_a_reranker_reads_only_the_tenant_of_the_query(registry: RerankerRegistry, case: Case) -> None:
     made = await registry.get("mmr").rerank(replace(case.query, tenant=STRANGER), case.candidates, UsageAccount())
     # Without vectors, no candidate is similar to another.

@@ -15,7 +15,6 @@ from sequence_player import Gates, Player
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Retrieval
-from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.commit.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
@@ -192,22 +191,6 @@ async def test_a_result_from_before_the_delivery_of_a_change_is_not_returned_aft
     assert (late.hits != ()) == counted
 
 
-async def test_an_outage_is_not_kept(container: Container, gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = await player(container, gates, "outage")
-    await one.upload(Operation("upload", lines=(0, 1)))
-    await one.settled()
-    graph = container.graphs.graph
-
-    async def away(tenant: Any) -> Any:
-        raise StoreUnavailable("the graph store is away")
-
-    monkeypatch.setattr(container.graphs, "graph", away)
-    assert (await one.search("graph")).facts == ()
-    monkeypatch.setattr(container.graphs, "graph", graph)
-    found = await one.search("graph")
-    assert (found.trace.cache, bool(found.facts)) == (None, True)
-
-
 async def test_no_tenant_gets_results_of_another(container: Container, gates: Gates) -> None:
     one, other = await player(container, gates, "one"), await player(container, gates, "other")
     await one.upload(Operation("upload", lines=(0, 1)))
@@ -231,30 +214,3 @@ async def test_a_deleted_tenant_leaves_nothing_in_a_cache(container: Container, 
     assert all(cache.size_of(one.tenant) for cache in kept)
     await container.tenants.delete(one.tenant)
     assert not any(cache.size_of(one.tenant) for cache in kept)
-
-
-async def test_one_of_two_equal_requests_may_disconnect(
-    container: Container, gates: Gates, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = await player(container, gates, "disconnecting")
-    await one.upload(Operation("upload", lines=(0, 1)))
-    await one.settled()
-    searches, search = 0, container.vectors.search
-
-    async def counted(*args: Any, **fields: Any) -> Any:
-        nonlocal searches
-        searches += 1
-        await asyncio.sleep(0.05)
-        return await search(*args, **fields)
-
-    monkeypatch.setattr(container.vectors, "search", counted)
-    first, second = asyncio.create_task(one.search("hybrid")), asyncio.create_task(one.search("hybrid"))
-    while not searches:
-        await asyncio.sleep(0.001)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert (await second).hits
-    alone, searches = searches, 0
-    await one.search("hybrid", cache=False)
-    assert alone == searches, "the two did the work of one"

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.retrieval.options.filters import parse_filter
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
+from agentic_rag_backend.errors import FeatureDisabled, StoreUnavailable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CHUNKS = ("dense", "sparse", "hybrid", "graph", "paths", "temporal", "dual_level", "auto")
-EVERY = (*CHUNKS, "community")
 TWO_HOPS = "Who founded the organisation that designed the Tidal Array?"
 
 
 def keys(found: Retrieval) -> list[str | None]:
     return [hit.visible.document_key for hit in found.hits]
-
-
-def documents(found: Retrieval) -> set[str]:
-    """Return every document that a retrieval depends on or shows."""
-    chunks = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
-    return chunks | {source.document_id for theme in found.themes for finding in theme.findings for source in finding.sources}
 
 
 def everything_said(found: Retrieval) -> str:
@@ -118,17 +107,6 @@ async def test_the_second_hop_finds_what_the_question_does_not_name(corpus: Corp
         assert not hit.graph_path or hit.graph_path[-1].document_id == hit.visible.chunk.document_id
 
 
-@pytest.mark.parametrize("strategy", ["graph", "dual_level"])
-async def test_facts_are_sentences_of_their_chunks(corpus: Corpus, acme: TenantId, strategy: str) -> None:
-    found = await corpus.ask(acme, "Who founded the Halden Institute?", strategy)
-    assert found.facts
-    assert "Mira Voss" in found.facts[0].fact
-    for fact in found.facts:
-        shown = (await corpus.container.catalogue.documents.hydrate(acme, [fact.chunk_id]))[fact.chunk_id]
-        assert fact.fact in shown.chunk.text
-        assert shown.chunk.document_id == fact.document_id
-
-
 async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus: Corpus, acme: TenantId) -> None:
     question = "how long does dough rest overnight"
     found = await corpus.ask(acme, question, "graph", limit=3)
@@ -160,15 +138,6 @@ async def test_an_entity_named_beside_the_question_is_not_made_weaker_by_how_it_
     plain = await corpus.ask(acme, "Is Bread old?", "graph", limit=8)
     named = await corpus.ask(acme, "Is Bread old?", "graph", limit=8, options={"entities": ["bread"]})
     assert bare(named) == bare(plain)
-
-
-async def test_fusions_differ_in_scores_not_in_what_they_know(corpus: Corpus, acme: TenantId) -> None:
-    one = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8)
-    other = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8, options={"fusion": "rrf"})
-    assert (one.trace.fusion, other.trace.fusion) == ("min_max", "rrf")
-    assert set(keys(one)) == set(keys(other))
-    with pytest.raises(InvalidRequest, match="min_max, rrf"):
-        await corpus.ask(acme, TWO_HOPS, "hybrid", options={"fusion": "sum"})
 
 
 async def test_dual_level_asks_both_levels(corpus: Corpus, acme: TenantId) -> None:
@@ -216,58 +185,3 @@ async def test_facts_of_a_theme_question_are_left_out_where_they_cannot_be_read(
     assert found.facts == ()
     assert found.trace.failures == ("facts are left out: store_unavailable",)
     assert found.trace.fallback_used
-
-
-FILTERS = [
-    ({"topic": "art"}, {"museum", "atlas"}),
-    ({"year": {"gte": 2020}}, {"museum", "atlas", "report"}),
-    ({"not": {"topic": {"in": ["art", "food", "energy"]}}}, {"halden", "voss", "seals"}),
-    ({"key": "bread"}, {"bread"}),
-    ({"title": {"contains": "carrow"}}, {"report", "seals"}),
-    ({"unknown": 1}, set()),
-]
-
-
-@pytest.mark.parametrize("strategy", EVERY)
-@pytest.mark.parametrize(("filters", "allowed"), FILTERS)
-@pytest.mark.parametrize("question", [TWO_HOPS, "Westerhall and Carrow Bay"])
-async def test_filters_hold_for_everything_that_is_shown(
-    corpus: Corpus, acme: TenantId, strategy: str, filters: dict[str, Any], allowed: set[str], question: str
-) -> None:
-    found = await corpus.ask(acme, question, strategy, limit=8, filters=parse_filter(filters))
-    known = corpus.documents[acme]
-    assert documents(found) <= {known[key] for key in allowed}
-    if strategy in {"dense", "hybrid", "graph"}:
-        assert set(keys(found)) == allowed
-    hidden = {fact.fact for key in set(known) - allowed for fact in await said_by(corpus, acme, key)}
-    assert not [fact for fact in hidden if fact in everything_said(found)]
-
-
-async def said_by(corpus: Corpus, tenant: TenantId, key: str) -> list[Any]:
-    """Return the facts that a document states."""
-    title = next(
-        hit.visible.document_title
-        for hit in (await corpus.ask(tenant, key, "dense", limit=100)).hits
-        if hit.visible.document_key == key
-    )
-    found = await corpus.ask(tenant, title, "graph", limit=100, filters=parse_filter({"key": key}))
-    return [fact for fact in found.facts if fact.document_id == corpus.documents[tenant][key]]
-
-
-@pytest.mark.parametrize("strategy", EVERY)
-@pytest.mark.parametrize(("year", "valid"), [(2015, False), (2016, True), (2020, True), (2021, False)])
-async def test_as_of_holds_for_everything_but_themes(
-    corpus: Corpus, acme: TenantId, strategy: str, year: int, valid: bool
-) -> None:
-    found = await corpus.ask(acme, "Mira Voss", strategy, limit=8, as_of=datetime(year, 6, 1, tzinfo=UTC))
-    if strategy != "community":
-        assert ("voss" in keys(found)) is valid
-    shown = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
-    assert valid or corpus.documents[acme]["voss"] not in shown
-
-
-@pytest.mark.parametrize("strategy", EVERY)
-async def test_the_same_question_has_the_same_answer(corpus: Corpus, acme: TenantId, strategy: str) -> None:
-    for question in (TWO_HOPS, "Westerhall", "seals and bread"):
-        one, other = [await corpus.ask(acme, question, strategy, limit=8) for _ in range(2)]
-        assert bare(one) == bare(other)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,30 +35,25 @@ async def ask(corpus: Corpus, tenant: TenantId, question: str, strategy: str = "
     return await corpus.ask(tenant, question, strategy, **{"asked_at": NOW, "dual_level": False, **fields})
 
 
-@pytest.mark.parametrize(
-    ("question", "first", "source", "as_of"),
-    [
+async def test_passages_and_facts_hold_at_the_time_of_the_question(corpus: Corpus, offices: TenantId) -> None:
+    for question, first, source, as_of in [
         ("Who was the mayor of Westerhall in 2012?", "old", "question", "2012-12-31"),
         ("Who is the mayor of Westerhall now?", "new", "question", "2026-06-01"),
         ("Who was the mayor of Westerhall before the great flood?", "old", "passage", "2015-05-02"),
         ("Who has been the mayor of Westerhall since 2018?", "new", "question", "now"),
         ("Who was the mayor of Westerhall between 2010 and 2012?", "old", "question", "2012-12-31"),
-    ],
-)
-async def test_passages_and_facts_hold_at_the_time_of_the_question(
-    corpus: Corpus, offices: TenantId, question: str, first: str, source: str, as_of: str
-) -> None:
-    found = await ask(corpus, offices, question)
-    keys = [hit.visible.document_key for hit in found.hits]
-    assert next(key for key in keys if key in ("old", "new")) == first
-    mayors = {fact.document_id for fact in found.facts if fact.relation == "mayor_of"}
-    assert mayors == {corpus.documents[offices][first]}
-    time = found.trace.details["time"]
-    assert time["source"] == source
-    assert time["as_of"].startswith(as_of)
-    assert all(one.score >= other.score for one, other in pairwise(found.hits))
-    assert all(0 <= hit.scores["time"] <= 1 for hit in found.hits)
-    assert found.trace.strategy == "temporal"
+    ]:
+        found = await ask(corpus, offices, question)
+        keys = [hit.visible.document_key for hit in found.hits]
+        assert next(key for key in keys if key in ("old", "new")) == first
+        mayors = {fact.document_id for fact in found.facts if fact.relation == "mayor_of"}
+        assert mayors == {corpus.documents[offices][first]}
+        time = found.trace.details["time"]
+        assert time["source"] == source
+        assert time["as_of"].startswith(as_of)
+        assert all(one.score >= other.score for one, other in pairwise(found.hits))
+        assert all(0 <= hit.scores["time"] <= 1 for hit in found.hits)
+        assert found.trace.strategy == "temporal"
 
 
 async def test_the_date_of_an_event_has_its_sentence(corpus: Corpus, offices: TenantId) -> None:

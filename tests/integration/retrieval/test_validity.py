@@ -67,9 +67,8 @@ async def test_a_smaller_limit_is_still_the_beginning(corpus: Any, keepers: Tena
             assert [(hit.id, hit.score) for hit in found.hits] == [(hit.id, hit.score) for hit in whole.hits][:limit]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "valid"),
-    [
+async def test_the_store_decides_as_the_filter_says(corpus: Any) -> None:
+    for metadata, valid in [
         ({}, True),
         ({"valid_to": "2019"}, True),
         ({"valid_to": 2018}, False),
@@ -79,15 +78,12 @@ async def test_a_smaller_limit_is_still_the_beginning(corpus: Any, keepers: Tena
         ({"valid_from": "soon", "valid_to": None}, True),
         ({"valid_to": ["2018", "2020"]}, True),
         ({"valid_to": []}, True),
-    ],
-)
-async def test_the_store_decides_as_the_filter_says(corpus: Any, metadata: dict[str, Any], valid: bool) -> None:
-
-    moment = datetime(2019, 7, 1, tzinfo=UTC)
-    only: Filter = valid_at(moment)
-    assert matches_filter(only, metadata) is valid
-    tenant: TenantId = await corpus.tenant(f"validity {metadata}", (), communities=False)
-    await corpus.add_all(tenant, {"d": ("# Sarn Rock\n\nThe lighthouse of Sarn Rock.", {"metadata": metadata})})
-    search = VectorSearch(kind=NodeKind.CHUNK, text="lighthouse", filter=only)
-    (legs,) = await corpus.container.vectors.search(tenant, Collection.CHUNKS, [search])
-    assert bool(legs.sparse) is valid
+    ]:
+        moment = datetime(2019, 7, 1, tzinfo=UTC)
+        only: Filter = valid_at(moment)
+        assert matches_filter(only, metadata) is valid
+        tenant: TenantId = await corpus.tenant(f"validity {metadata}", (), communities=False)
+        await corpus.add_all(tenant, {"d": ("# Sarn Rock\n\nThe lighthouse of Sarn Rock.", {"metadata": metadata})})
+        search = VectorSearch(kind=NodeKind.CHUNK, text="lighthouse", filter=only)
+        (legs,) = await corpus.container.vectors.search(tenant, Collection.CHUNKS, [search])
+        assert bool(legs.sparse) is valid

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-
-if TYPE_CHECKING:
-    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -81,17 +79,6 @@ async def test_an_entity_of_deleted_documents_only_is_unknown(corpus: Corpus) ->
         after = await corpus.ask(tenant, "dough", options={"entities": [name]})
         assert after.trace.details["linked_entities"] == 0
         assert after.trace.warnings == (f"options.entities: the graph knows no {name!r}",)
-
-
-async def test_a_new_version_replaces_the_old(corpus: Corpus) -> None:
-    tenant = await corpus.tenant("editing", ("atlas", "museum"), communities=False)
-    text = "# Glass Atlas\n\nThe Glass Atlas was engraved by Ines Falk. Ines Falk lived in Brennmoor."
-    await corpus.add_all(tenant, {"atlas": (text, {"title": "Glass Atlas"})})
-    for strategy in ("dense", "sparse", "hybrid", "graph"):
-        found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy)
-        assert found.hits[0].visible.document_key == "atlas"
-        assert "Ines Falk" in said(found)
-        assert "Tomas Rehn" not in said(found)
 
 
 async def test_excluded_passages_take_no_ranks(corpus: Corpus) -> None:

@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
-from agentic_rag_backend.transfer import contents, service
+from agentic_rag_backend.transfer import inspection, service
 from agentic_rag_backend.transfer.archive import record_name
 from agentic_rag_backend.transfer.identity import Identity
 from agentic_rag_backend.transfer.importing import TenantImport
@@ -164,7 +164,7 @@ async def test_others_are_served_while_a_large_document_is_imported(
         monkeypatch.setattr(owner, name, noted)
 
     for owner, name in (
-        (contents, "decode_record"),
+        (inspection, "decode_record"),
         (ArchivedDocument, "check_references"),
         (Identity, "make_chunks"),
         (TenantImport, "_make_knowledge"),

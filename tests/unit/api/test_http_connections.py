@@ -171,36 +171,31 @@ async def test_a_response_that_is_not_read_ends_the_connection() -> None:
         assert received > LARGE  # a client that reads gets all of it
 
 
-@pytest.mark.parametrize(
-    ("limits", "status", "code", "setting"),
-    [
+async def test_a_connection_too_many_is_told_so_and_one_that_ends_makes_room() -> None:
+    for limits, status, code, setting in [
         ({"per_client": 5}, b"429", "too_many_connections", "MAX_CONNECTIONS_PER_CLIENT"),
         ({"in_all": 5}, b"503", "overloaded", "MAX_CONNECTIONS"),
-    ],
-)
-async def test_a_connection_too_many_is_told_so_and_one_that_ends_makes_room(
-    limits: dict[str, int], status: bytes, code: str, setting: str
-) -> None:
-    async with serving(**limits) as site:
-        held = [await site.connect(REQUEST) for _ in range(5)]
-        for reader, _ in held:
-            await reader.readuntil(b"ok")
-        for _ in range(20):
-            reader, writer = await site.connect(REQUEST)
-            head, problem = problem_of(await rest_of(reader))
-            assert head.split()[1] == status
-            assert b"retry-after: 1" in head.lower()
-            assert (problem["code"], problem["status"]) == (code, int(status))
-            assert f"5 open connections ({setting})" in problem["detail"]
-            writer.close()
-        held[0][1].close()
-        async with asyncio.timeout(30):
-            while not await answered(site):
-                await asyncio.sleep(0.05)
-        await site.close()
-        async with asyncio.timeout(30):
-            while site.guard._open:
-                await asyncio.sleep(0.05)
+    ]:
+        async with serving(**limits) as site:
+            held = [await site.connect(REQUEST) for _ in range(5)]
+            for reader, _ in held:
+                await reader.readuntil(b"ok")
+            for _ in range(20):
+                reader, writer = await site.connect(REQUEST)
+                head, problem = problem_of(await rest_of(reader))
+                assert head.split()[1] == status
+                assert b"retry-after: 1" in head.lower()
+                assert (problem["code"], problem["status"]) == (code, int(status))
+                assert f"5 open connections ({setting})" in problem["detail"]
+                writer.close()
+            held[0][1].close()
+            async with asyncio.timeout(30):
+                while not await answered(site):
+                    await asyncio.sleep(0.05)
+            await site.close()
+            async with asyncio.timeout(30):
+                while site.guard._open:
+                    await asyncio.sleep(0.05)
 
 
 def test_a_client_is_an_address_or_a_network_of_them() -> None:

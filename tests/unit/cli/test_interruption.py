@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.cli import app as module
-from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped, Interrupted, describe_left_job, leaving, run_async
+from agentic_rag_backend.cli.progress import UNFINISHED, CommandStopped, Interrupted, describe_left_job, leaving, run_async
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.container import _shutdown_of
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue

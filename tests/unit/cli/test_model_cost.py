@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.cli.model_cost import extraction_cost
+from agentic_rag_backend.cli.intake import extraction_cost
 
 
 def test_temporal_extraction_costs_several_calls_for_a_chunk() -> None:

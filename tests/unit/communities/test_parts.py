@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sample_passages import visible_of
 
 from agentic_rag_backend.communities.detection.community_plan import plan_communities, previous_detection, previous_division
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, EntityName, detect_communities
@@ -19,10 +20,9 @@ from agentic_rag_backend.communities.detection.knowledge import (
     weighted_edges,
 )
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.views import visible_view
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.communities.theme_index import visible_view
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -64,16 +64,13 @@ def test_ids_belong_to_the_tenant() -> None:
     assert planned(knowledge())["abc"].id != planned(knowledge(), other)["abc"].id
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_names_are_part_of_the_fingerprint() -> None:
+    for other in [
         {"entities": {**ENTITIES, "a": EntityName("Renamed", "thing")}},
         {"entities": {**ENTITIES, "a": EntityName("A", "person")}},
-    ],
-)
-def test_names_are_part_of_the_fingerprint(other: dict[str, Any]) -> None:
-    inside = [edge("a", "b")]
-    assert fingerprint_community(knowledge(), "ab", inside) != fingerprint_community(knowledge(**other), "ab", inside)
+    ]:
+        inside = [edge("a", "b")]
+        assert fingerprint_community(knowledge(), "ab", inside) != fingerprint_community(knowledge(**other), "ab", inside)
 
 
 def test_fingerprint_ignores_order_and_without_relationships_sees_mentions() -> None:
@@ -154,9 +151,8 @@ def test_fingerprints_identify_unchanged_communities() -> None:
     assert not previous_division(stored, {}, given, comparable=False).unchanged
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_options_outside_their_limits_are_refused() -> None:
+    for name, value in [
         ("mode", "fast"),
         ("levels", 0),
         ("levels", 11),
@@ -166,11 +162,9 @@ def test_fingerprints_identify_unchanged_communities() -> None:
         ("resolution", math.nan),
         ("resolution", math.inf),
         ("resolution", 101.0),
-    ],
-)
-def test_options_outside_their_limits_are_refused(name: str, value: object) -> None:
-    with pytest.raises(InvalidRequest, match=f"^{name} must be"):
-        RebuildOptions(**{name: value})  # type: ignore[arg-type]
+    ]:
+        with pytest.raises(InvalidRequest, match=f"^{name} must be"):
+            RebuildOptions(**{name: value})  # type: ignore[arg-type]
 
 
 def test_options_survive_the_job_row() -> None:
@@ -196,17 +190,7 @@ SUMMARY = CommunitySummary(
 
 
 def passage(id: str, version: int) -> VisibleChunk:
-    chunk = Chunk(
-        id=id,
-        document_id="d" + id[1:],
-        version=version,
-        ordinal=0,
-        text="The name of a word.",
-        size_tokens=6,
-        content_hash=id,
-        location=Location(start_char=0, end_char=19, start_line=1, end_line=1),
-    )
-    return VisibleChunk(chunk=chunk, document_title="", document_key=None, metadata={})
+    return visible_of("The name of a word.", id, title="", document_id="d" + id[1:], version=version)
 
 
 def test_view_withholds_what_rests_on_hidden_passages() -> None:

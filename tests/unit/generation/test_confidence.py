@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.answer import ClaimStatus
-from agentic_rag_backend.generation.confidence import of_model, of_quotations
+from agentic_rag_backend.generation.draft import of_model, of_quotations
 
 pytestmark = pytest.mark.hypothesis
 

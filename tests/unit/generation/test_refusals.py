@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from agentic_rag_backend.generation.refusals import is_sentinel, refuses
+from agentic_rag_backend.generation.writing import is_sentinel, refuses
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 
-@pytest.mark.parametrize(
-    ("reply", "cites"),
-    [
+def test_refusals() -> None:
+    for reply, cites in [
         (NOT_ANSWERED, False),
         (f"{NOT_ANSWERED} They are about tides.", True),
         ("I'm sorry, but the provided passages do not contain this.", False),
@@ -21,24 +18,19 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED
         ("Les extraits ne mentionnent pas ce prix.", True),
         ("No hay información sobre esto en los documentos.", True),
         ("I couldn’t find that.", False),
-    ],
-)
-def test_refusals(reply: str, cites: bool) -> None:
-    assert refuses(reply, cites=cites)
+    ]:
+        assert refuses(reply, cites=cites)
 
 
-@pytest.mark.parametrize(
-    ("reply", "cites"),
-    [
+def test_what_is_no_refusal() -> None:
+    for reply, cites in [
         ("Nobody was hurt.", True),
         ("It was cancelled because nobody had paid.", True),
         ("A deckhand broke a wrist.", False),
         ('{"answer": "It was not', False),
         ("", False),
-    ],
-)
-def test_what_is_no_refusal(reply: str, cites: bool) -> None:
-    assert not refuses(reply, cites=cites)
+    ]:
+        assert not refuses(reply, cites=cites)
 
 
 def test_the_sentence_of_the_prompts() -> None:

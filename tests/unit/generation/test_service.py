@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 import pytest
 from evidence_judge import judge
+from sample_passages import theme_of, visible_of
 
 from agentic_rag_backend.domain.answer import Answer, Usage
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.usage import UsageAccount
@@ -46,19 +46,8 @@ QUESTION = "Who founded the Halden Institute?"
 
 
 def visible(number: int, title: str = "Title") -> VisibleChunk:
-    document = f"d{number}"
-    text = DOCUMENTS[document][len(PREFACE) :]
-    chunk = Chunk(
-        id=f"c{number}",
-        document_id=document,
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=20,
-        content_hash="",
-        location=Location(start_char=len(PREFACE), end_char=len(PREFACE) + len(text), start_line=1, end_line=1),
-    )
-    return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={})
+    text = DOCUMENTS[f"d{number}"][len(PREFACE) :]
+    return visible_of(text, f"c{number}", title=title, document_id=f"d{number}", start=len(PREFACE))
 
 
 def found(*numbers: int, relevance: float = 0.8, themes: tuple[ThemeHit, ...] = ()) -> Retrieval:
@@ -69,17 +58,7 @@ def found(*numbers: int, relevance: float = 0.8, themes: tuple[ThemeHit, ...] = 
 
 def theme(*findings: tuple[str, int], name: str = "Tides at Sund") -> ThemeHit:
     made = tuple(Finding(statement, (Support(f"d{number}", 1, f"c{number}"),)) for statement, number in findings)
-    return ThemeHit(
-        id="t1",
-        name=name,
-        summary="How it changed.",
-        keywords=(),
-        entity_count=3,
-        level=0,
-        generation=1,
-        score=0.9,
-        findings=made,
-    )
+    return theme_of("t1", 0.9, name=name, summary="How it changed.", findings=made)
 
 
 class Scripted:
@@ -203,24 +182,21 @@ async def test_the_models_refusal_is_a_refusal(text: str, generator: str) -> Non
     assert (answer.text, answer.grounded, answer.details["refusal"]) == (NOT_ANSWERED, False, "model_refused")
 
 
-@pytest.mark.parametrize(
-    ("retrieval", "question", "why"),
-    [
+async def test_refused_without_a_model_call() -> None:
+    for retrieval, question, why in [
         (found(relevance=0.9), QUESTION, "nothing_found"),
         (found(2, relevance=0.2), QUESTION, "below_confidence"),
         (found(1, relevance=0.2), "Which duke of Ruritania invented the zeppelin?", "below_confidence"),
-    ],
-)
-async def test_refused_without_a_model_call(retrieval: Retrieval, question: str, why: str) -> None:
-    model = Scripted("The Halden Institute was founded in 1994 by Mira Voss. [1]")
-    answer = await service(model, retrieval).answer(Query(tenant=TENANT, text=question), strategy="hybrid")
-    assert (answer.grounded, answer.text, answer.details["refusal"]) == (False, NOT_ANSWERED, why)
-    assert answer.confidence < 0.25
-    assert bool(answer.nearest) == (why == "below_confidence")
-    for citation in answer.nearest:
-        assert DOCUMENTS[citation.document_id][citation.start_char : citation.end_char] == citation.quote
-    assert model.requests == []
-    assert answer.usage == Usage()
+    ]:
+        model = Scripted("The Halden Institute was founded in 1994 by Mira Voss. [1]")
+        answer = await service(model, retrieval).answer(Query(tenant=TENANT, text=question), strategy="hybrid")
+        assert (answer.grounded, answer.text, answer.details["refusal"]) == (False, NOT_ANSWERED, why)
+        assert answer.confidence < 0.25
+        assert bool(answer.nearest) == (why == "below_confidence")
+        for citation in answer.nearest:
+            assert DOCUMENTS[citation.document_id][citation.start_char : citation.end_char] == citation.quote
+        assert model.requests == []
+        assert answer.usage == Usage()
 
 
 async def test_standard_marks_unsupported_sentences() -> None:
@@ -254,14 +230,6 @@ async def test_the_policy_of_a_request_decides_about_unsupported_sentences(gener
         assert [claim.supported for claim in answer.claims] == [False, True]
 
 
-@pytest.mark.parametrize(("style", "end"), [("title", "(Title)"), ("none", "Voss."), ("numeric", "[1]")])
-async def test_citation_styles(style: str, end: str) -> None:
-    made = service(Scripted("Founded by Mira Voss. [1]"), found(1))
-    answer = await made.answer(Query(tenant=TENANT, text=QUESTION), strategy="hybrid", citation_style=style)  # type: ignore[arg-type]
-    assert answer.text.endswith(end)
-    assert len(answer.citations) == 1
-
-
 def untimed(answer: Answer) -> Answer:
     """Return an answer without the times that it took."""
     trace = replace(answer.retrieval.trace, processing_time_ms={})
@@ -283,11 +251,6 @@ async def test_a_stream_is_the_answer_in_order() -> None:
     assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
     assert tuple(event.citation for event in events if isinstance(event, CitationEvent)) == done.answer.citations
     assert done.answer.dropped == ("It employs 900 cooks.",)
-
-
-async def test_a_streamed_refusal_is_one_sentence() -> None:
-    events = await collect(service(Scripted(NOT_ANSWERED), found(1)))
-    assert [type(event) for event in events] == [RetrievalEvent, TokenEvent, UsageEvent, DoneEvent]
 
 
 async def test_a_failing_model_ends_the_stream_with_an_error() -> None:
@@ -354,9 +317,8 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
         assert ended(events) == (instead, "extractive", reason, 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "model", "last"),
-    [
+async def test_a_reply_at_its_limit_of_tokens_loses_the_sentence_it_did_not_end() -> None:
+    for text, expected, model, last in [
         (f"{KEPT} It was switched on in", KEPT, "scripted", CUT_OFF),
         (
             f"{KEPT} It was switched on in 2011.",
@@ -370,16 +332,12 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
             "extractive",
             "the passages state no sentence of the model's answer",
         ),
-    ],
-)
-async def test_a_reply_at_its_limit_of_tokens_loses_the_sentence_it_did_not_end(
-    text: str, expected: str, model: str, last: str
-) -> None:
-    events = await replaced(Scripted(text, cut=True))
-    answer, writer, reason, _ = ended(events)
-    assert (answer, writer) == (expected, model)
-    assert reason is not None
-    assert reason.endswith(last)
+    ]:
+        events = await replaced(Scripted(text, cut=True))
+        answer, writer, reason, _ = ended(events)
+        assert (answer, writer) == (expected, model)
+        assert reason is not None
+        assert reason.endswith(last)
 
 
 async def test_claims_checked_before_a_model_failed_are_the_answer() -> None:
@@ -392,21 +350,18 @@ async def test_a_model_that_hangs_is_not_waited_for() -> None:
     assert ended(await replaced(Hanging(f"{KEPT} It studies "), model_patience_s=0.01))[:2] == (KEPT, "scripted")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_a_refusal_of_the_model_is_never_replaced() -> None:
+    for text in [
         NOT_ANSWERED,
         "I'm sorry, but the provided passages do not contain information about this question.",
         "Passages [1] and [2] are about tides. None of them deals with cooks.",
         "Die Passagen beantworten diese Frage nicht.",
         '{"answer": "Not mentioned in the passages."}',
         "N/A",
-    ],
-)
-async def test_a_refusal_of_the_model_is_never_replaced(text: str) -> None:
-    events = await replaced(Scripted(text))
-    assert ended(events)[:3] == (NOT_ANSWERED, "scripted", None)
-    assert events[-1].answer.details["refusal"] == "model_refused"  # type: ignore[union-attr]
+    ]:
+        events = await replaced(Scripted(text))
+        assert ended(events)[:3] == (NOT_ANSWERED, "scripted", None)
+        assert events[-1].answer.details["refusal"] == "model_refused"  # type: ignore[union-attr]
 
 
 class Rethinking(Scripted):
@@ -450,25 +405,22 @@ class Questioning(Scripted):
         yield ModelDelta("", Usage(10, 5, 1))
 
 
-@pytest.mark.parametrize(
-    ("revision", "expected"),
-    [
+async def test_a_revision_without_a_supported_sentence_erases_no_supported_answer() -> None:
+    for revision, expected in [
         ("No changes are needed.", KEPT),
         ("It was perhaps founded by Mira Voss in 1994. [1]", KEPT),
         ("It was perhaps founded by Mira Voss. [1] It studies tides in the northern fjords. [1]", None),
         (NOT_ANSWERED, NOT_ANSWERED),
-    ],
-)
-async def test_a_revision_without_a_supported_sentence_erases_no_supported_answer(revision: str, expected: str | None) -> None:
-    made = service(Questioning(revision), found(1, 2))
-    events = await collect(made, generator="verified")
-    done = events[-1]
-    assert isinstance(done, DoneEvent)
-    assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
-    if expected is None:
-        assert done.answer.text.startswith("It was perhaps founded by Mira Voss. [1] [unverified] It studies tides")
-    else:
-        assert done.answer.text == expected
+    ]:
+        made = service(Questioning(revision), found(1, 2))
+        events = await collect(made, generator="verified")
+        done = events[-1]
+        assert isinstance(done, DoneEvent)
+        assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
+        if expected is None:
+            assert done.answer.text.startswith("It was perhaps founded by Mira Voss. [1] [unverified] It studies tides")
+        else:
+            assert done.answer.text == expected
 
 
 class Overflowing(Questioning):

@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import (
     StoreLocked,
     StoreUnavailable,
 )
-from agentic_rag_backend.jobs.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_INVALID_REPLIES, Backoff
+from agentic_rag_backend.jobs.base import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_INVALID_REPLIES, Backoff
 
 AWAY = ModelUnavailable("away")
 

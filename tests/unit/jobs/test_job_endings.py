@@ -11,8 +11,8 @@ import pytest
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs import job_endings
-from agentic_rag_backend.jobs.job_endings import JobEndings
+from agentic_rag_backend.jobs import service
+from agentic_rag_backend.jobs.service import JobEndings
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 TENANT = TenantId("t_" + "0" * 32)
@@ -41,7 +41,7 @@ class _Job:
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    monkeypatch.setattr(job_endings, "_POLL_INTERVAL_S", 0)
+    monkeypatch.setattr(service, "_POLL_INTERVAL_S", 0)
     return Jobs()
 
 

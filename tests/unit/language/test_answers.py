@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +9,8 @@ from agentic_rag_backend.language.answers import answer_spans
 from agentic_rag_backend.language.questions import AnswerKind
 
 
-@pytest.mark.parametrize(
-    ("text", "asked", "items"),
-    [
+def test_items_of_each_kind() -> None:
+    for text, asked, items in [
         ("It opened on 3 March 2009.", AnswerKind.TIME, ["3 March 2009"]),
         ("It opened in March 2009, on Saturday.", AnswerKind.TIME, ["March 2009", "Saturday"]),
         ("It was built in the 19th century, in the 1890s.", AnswerKind.TIME, ["19th century", "1890s"]),
@@ -30,12 +28,10 @@ from agentic_rag_backend.language.questions import AnswerKind
         ("Write to desk.one@sound.example, not to the desk.", AnswerKind.EMAIL, ["desk.one@sound.example"]),
         ("See www.sound.example/tides or write to a@sound.example.", AnswerKind.WEBSITE, ["www.sound.example"]),
         ("Then it was signed by Mira Voss in Port Ellery today.", AnswerKind.NAME, ["Mira Voss", "Port Ellery"]),
-    ],
-)
-def test_items_of_each_kind(text: str, asked: AnswerKind, items: list[str]) -> None:
-    spans = answer_spans(text, asked, "?")
-    assert spans is not None
-    assert [text[start:end] for start, end in spans] == items
+    ]:
+        spans = answer_spans(text, asked, "?")
+        assert spans is not None
+        assert [text[start:end] for start, end in spans] == items
 
 
 def test_what_the_question_says_is_no_answer() -> None:
@@ -54,15 +50,12 @@ def test_items_stand_in_the_text(text: str, asked: AnswerKind, question: str) ->
         assert 0 <= start < end <= len(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "ages"),
-    [
+def test_an_age_answers_how_old() -> None:
+    for text, ages in [
         ("Ms Aster, 38, went to sea at seventeen.", ["38"]),
         ("He died at the age of eighty-one.", ["age of eighty-one"]),
         ("She went to sea at seventeen.", []),
-    ],
-)
-def test_an_age_answers_how_old(text: str, ages: list[str]) -> None:
-    question = "How old was the harbour master?"
-    assert [text[start:end] for start, end in answer_spans(text, AnswerKind.MEASURE, question) or ()] == ages
-    assert answer_spans(text, AnswerKind.MEASURE, "How wide is the harbour?") == []
+    ]:
+        question = "How old was the harbour master?"
+        assert [text[start:end] for start, end in answer_spans(text, AnswerKind.MEASURE, question) or ()] == ages
+        assert answer_spans(text, AnswerKind.MEASURE, "How wide is the harbour?") == []

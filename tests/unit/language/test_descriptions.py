@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.language.descriptions import (
     Description,
     describe,
@@ -14,9 +12,8 @@ from agentic_rag_backend.language.descriptions import (
 MARSH = ("john", "marsh")
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
+def test_a_description_stands_beside_the_name() -> None:
+    for text, label in [
         ("John Marsh was a painter who worked at Aldry.", "painter"),
         ("John Marsh (1820–1891) was a chemist from Leeds.", "chemist"),
         ("The painter John Marsh won it.", "painter"),
@@ -34,10 +31,8 @@ MARSH = ("john", "marsh")
         ("After John Marsh, the chemist Anna Brandt spoke.", ""),
         ("The painter met John Marsh.", ""),
         ("Peter Marsh was a painter.", ""),
-    ],
-)
-def test_a_description_stands_beside_the_name(text: str, label: str) -> None:
-    assert describe(MARSH, text).label == label
+    ]:
+        assert describe(MARSH, text).label == label
 
 
 def test_a_longer_name_is_another_one() -> None:
@@ -50,24 +45,20 @@ def test_titles_have_parentheses() -> None:
     assert describe_title(MARSH, "John Marsh (rower)").tag == "rower"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "excludes"),
-    [
+def test_some_descriptions_exclude_each_other() -> None:
+    for one, other, excludes in [
         (Description(born=frozenset([1802])), Description(born=frozenset([1911])), True),
         (Description(born=frozenset([1901])), Description(born=frozenset([1902])), False),
         (Description(tag="rower"), Description(tag="politician"), True),
         (Description(tag="rower"), Description(), False),
         (Description(gender=frozenset("m")), Description(gender=frozenset("f")), True),
         (Description(kinds=frozenset(["painter"])), Description(kinds=frozenset(["chemist"])), False),
-    ],
-)
-def test_some_descriptions_exclude_each_other(one: Description, other: Description, excludes: bool) -> None:
-    assert one.excludes_bearer(other) == other.excludes_bearer(one) == excludes
+    ]:
+        assert one.excludes_bearer(other) == other.excludes_bearer(one) == excludes
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "differs", "loosely"),
-    [
+def test_kinds_of_other_fields_differ() -> None:
+    for one, other, differs, loosely in [
         ("painter", "chemist", True, True),
         ("painter", "sculptor", False, False),
         ("painter", "politician", False, True),
@@ -75,12 +66,10 @@ def test_some_descriptions_exclude_each_other(one: Description, other: Descripti
         ("frigate", "trawler", True, True),
         ("ship", "trawler", False, True),
         ("river", "town", True, True),
-    ],
-)
-def test_kinds_of_other_fields_differ(one: str, other: str, differs: bool, loosely: bool) -> None:
-    first, second = describe(MARSH, f"John Marsh was a {one}."), describe(MARSH, f"John Marsh was a {other}.")
-    assert first.has_other_kind(second) == second.has_other_kind(first) == differs
-    assert first.has_other_kind(second, strictly=False) == loosely
+    ]:
+        first, second = describe(MARSH, f"John Marsh was a {one}."), describe(MARSH, f"John Marsh was a {other}.")
+        assert first.has_other_kind(second) == second.has_other_kind(first) == differs
+        assert first.has_other_kind(second, strictly=False) == loosely
 
 
 def test_names_and_statements_about_them() -> None:

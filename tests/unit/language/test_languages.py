@@ -52,9 +52,8 @@ def test_short_and_mixed_texts_have_no_language() -> None:
         assert language_of(text) is None, text
 
 
-@pytest.mark.parametrize(
-    ("text", "script"),
-    [
+def test_scripts_other_than_latin_are_named() -> None:
+    for text, script in [
         ("Правительство Москвы приняло новый закон.", "Cyrillic"),
         ("Η κυβέρνηση στην Αθήνα ψήφισε νέο νόμο.", "Greek"),
         ("政府在北京通过了一项新的法律，这是一个重要的决定，火车又开始运行了。", "Han"),
@@ -62,10 +61,8 @@ def test_short_and_mixed_texts_have_no_language() -> None:
         ("The word Москва is Russian, and this sentence is English.", None),
         ("Москва", None),
         ("Größe, naïve, Łódź, œuvre, façade, Ærø and Þór are Latin.", None),
-    ],
-)
-def test_scripts_other_than_latin_are_named(text: str, script: str | None) -> None:
-    assert foreign_script_of(text) == script
+    ]:
+        assert foreign_script_of(text) == script
 
 
 @given(words=st.lists(st.sampled_from(["the", "of", "der", "und", "le", "la", "Oslo", "x"]), max_size=60))
@@ -73,9 +70,8 @@ def test_the_order_of_words_does_not_matter(words: list[str]) -> None:
     assert language_of_words(words) == language_of_words(sorted(words))
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
+def test_short_texts_and_scripts_of_one_language() -> None:
+    for text, language in [
         ("Am Hafen stehen sieben Häuser. Sie gehören seit dem Brand der Genossenschaft.", "de"),
         ("Sept maisons de brique bordent le port. Elles appartiennent à une coopérative.", "fr"),
         ("The houses at the harbour belong to the city.", "en"),
@@ -91,10 +87,8 @@ def test_the_order_of_words_does_not_matter(words: list[str]) -> None:
         ("北の岬の古い灯台は昨年の秋に二人の職人が塗り直しました。", "ja"),
         ("지난 가을에 두 명의 장인이 북쪽 곶의 오래된 등대를 다시 칠했습니다.", "ko"),
         ("Прошлой осенью два мастера покрасили старый маяк на мысе.", None),
-    ],
-)
-def test_short_texts_and_scripts_of_one_language(text: str, language: str | None) -> None:
-    assert language_of(text) == language
+    ]:
+        assert language_of(text) == language
 
 
 def test_function_words_show_the_languages_of_a_query() -> None:
@@ -104,9 +98,8 @@ def test_function_words_show_the_languages_of_a_query() -> None:
     assert likely_languages("Häuser Hafen").codes == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_english_with_words_of_other_languages_is_english() -> None:
+    for text in [
         "Do we offer refunds?",
         "Do we need to renew visas in January?",
         "So do we get bonuses?",
@@ -116,11 +109,9 @@ def test_function_words_show_the_languages_of_a_query() -> None:
         "Edith Farnsworth sued Ludwig van der Rohe over unpaid fees.",
         "Clay won over Van Buren in 1836.",
         "So Nokia acquired Microsoft in 2013.",
-    ],
-)
-def test_english_with_words_of_other_languages_is_english(text: str) -> None:
-    assert language_near(text, "en", least=2) == "en"
-    assert language_near(text, None, least=2) is None
+    ]:
+        assert language_near(text, "en", least=2) == "en"
+        assert language_near(text, None, least=2) is None
 
 
 @pytest.mark.parametrize(
@@ -131,31 +122,25 @@ def test_an_english_question_about_a_passage_in_another_language_is_english(text
     assert language_near(text, near, least=2) == "en"
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
+def test_a_question_about_an_english_passage_is_in_its_own_language() -> None:
+    for text, code in [
         ("Wer war Otto?", "de"),
         ("Wie hoch ist der Turm?", "de"),
         ("Qui est Jean ?", "fr"),
         ("Combien coûte le billet ?", "fr"),
         ("Quién es el alcalde?", "es"),
         ("谁创立了Kaffa?", "zh"),
-    ],
-)
-def test_a_question_about_an_english_passage_is_in_its_own_language(text: str, code: str) -> None:
-    assert language_near(text, "en", least=2) == code
+    ]:
+        assert language_near(text, "en", least=2) == code
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_names_do_not_give_a_passage_a_language() -> None:
+    for text in [
         "Offices: Los Angeles, La Jolla, El Paso, Las Vegas.",
         "Board: Jan van den Berg, Dirk de Graaf, Hans van Aken, Rogier van der Weyden.",
         "So ein Millionär hat's schwer is a 1958 Austrian film directed by Géza von Cziffra.",
-    ],
-)
-def test_names_do_not_give_a_passage_a_language(text: str) -> None:
-    assert language_of_passage(text) in (None, "en")
+    ]:
+        assert language_of_passage(text) in (None, "en")
 
 
 @pytest.mark.parametrize(

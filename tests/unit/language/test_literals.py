@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.literals import find_literals
+from agentic_rag_backend.language.questions import find_literals
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
+def test_which_parts_of_a_query_are_literal() -> None:
+    for query, found in [
         ("What was wrong with KX-4471?", ("KX-4471",)),
         ("kx-4471 seal", ("kx-4471",)),
         ("error E0521 after a restart", ("E0521",)),
@@ -33,11 +31,9 @@ from agentic_rag_backend.language.literals import find_literals
         ("and/or", ()),
         ("_ __ snake_", ()),
         ("", ()),
-    ],
-)
-def test_which_parts_of_a_query_are_literal(query: str, found: tuple[str, ...]) -> None:
-    parts = find_literals(query)
-    assert (*parts.quoted, *parts.identifiers) == found
+    ]:
+        parts = find_literals(query)
+        assert (*parts.quoted, *parts.identifiers) == found
 
 
 @given(st.text(max_size=60))

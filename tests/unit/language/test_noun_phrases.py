@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,8 @@ def phrases(text: str) -> list[str]:
     return [text[phrase.start : phrase.end] for phrase in noun_phrases(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_phrases() -> None:
+    for text, expected in [
         ("The tidal array was opened in bright sun.", ["tidal array", "sun"]),
         ("It keeps a fishing corridor of 400 metres open.", ["fishing corridor"]),
         (
@@ -28,10 +26,8 @@ def phrases(text: str) -> list[str]:
         ("They met Odile Marchetti in the Port Ellery Library.", []),
         ("The office wondering what was going on bought a clinic boat.", ["office", "clinic boat"]),
         ("", []),
-    ],
-)
-def test_phrases(text: str, expected: list[str]) -> None:
-    assert phrases(text) == expected
+    ]:
+        assert phrases(text) == expected
 
 
 @given(st.text(max_size=300))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.language.answers import answer_spans
 from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_measure, is_related_form
 
 
-@pytest.mark.parametrize(
-    ("question", "asked"),
-    [
+def test_the_kind_of_answer() -> None:
+    for question, asked in [
         ("Who founded the Halden Institute?", AnswerKind.NAME),
         ("In which village did the director grow up?", AnswerKind.PLACE),
         ("On what date was the quay opened?", AnswerKind.TIME),
@@ -43,10 +40,8 @@ from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_m
         ("What part does local knowledge play?", AnswerKind.THEME),
         ("What part of the state is Rochester in?", AnswerKind.OTHER),
         ("", AnswerKind.OTHER),
-    ],
-)
-def test_the_kind_of_answer(question: str, asked: AnswerKind) -> None:
-    assert asked_for(question) is asked
+    ]:
+        assert asked_for(question) is asked
 
 
 def test_an_answer_is_not_what_the_question_says_itself() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.language.sentences import MAX_SENTENCE_CHARACTERS, split_sentences
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_boundaries() -> None:
+    for text, expected in [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
         ("Dr. A. Smith met J. R. R. Tolkien. They talked.", ["Dr. A. Smith met J. R. R. Tolkien.", "They talked."]),
         ("He left the U.S. Navy in May. Then he rested.", ["He left the U.S. Navy in May.", "Then he rested."]),
@@ -38,10 +36,8 @@ from agentic_rag_backend.language.sentences import MAX_SENTENCE_CHARACTERS, spli
         ("It has piers.[12] The oldest fell.[3][4]", ["It has piers.[12]", "The oldest fell.[3][4]"]),
         ("", []),
         (" \n ", []),
-    ],
-)
-def test_boundaries(text: str, expected: list[str]) -> None:
-    assert [sentence.text for sentence in split_sentences(text)] == expected
+    ]:
+        assert [sentence.text for sentence in split_sentences(text)] == expected
 
 
 @given(st.text(alphabet=st.sampled_from("aZ .!?\n#-|1)\"'é。\t"), max_size=200) | st.text(max_size=200))
@@ -68,9 +64,11 @@ def test_a_run_without_an_ending_is_cut() -> None:
     assert split_sentences("x" * 2500)[0].text == "x" * MAX_SENTENCE_CHARACTERS
 
 
-@pytest.mark.parametrize(
-    ("text", "complete"),
-    [("A whole one.", True), ('"Quoted."', True), ("cut off at the start.", False), ("Cut off at the end", False)],
-)
-def test_complete(text: str, complete: bool) -> None:
-    assert split_sentences(text)[0].complete is complete
+def test_complete() -> None:
+    for text, complete in [
+        ("A whole one.", True),
+        ('"Quoted."', True),
+        ("cut off at the start.", False),
+        ("Cut off at the end", False),
+    ]:
+        assert split_sentences(text)[0].complete is complete

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-
-from agentic_rag_backend.language.statements import is_statement, leans_on_context
+from agentic_rag_backend.language.sentences import is_statement, leans_on_context
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_statements() -> None:
+    for text in [
         "The new quay was opened on Saturday 22 July 2023.",
         "The number for 2021 is 38,460.",
         "**Yusra Benholm**, doctoral student, wrote the drift model.",
         "*The Slack Water Year* was shown at the *Regal*.",
         "She asked: who will pay for all of this?",
         "彼女は海の近くで育ちました。",
-    ],
-)
-def test_statements(text: str) -> None:
-    assert is_statement(text)
+    ]:
+        assert is_statement(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_layout_and_fragments() -> None:
+    for text in [
         "",
         "PORT ELLERY.",
         "# The new quay was opened in summer.",
@@ -33,10 +27,8 @@ def test_statements(text: str) -> None:
         "Present: Marguerite Lyle (chair), Delphine Aster (harbour master), Desmond Fairlie, Rowan Teller.",
         "cut off at the edge of a chunk it begins in lower case.",
         "The work of the harbour in the year",
-    ],
-)
-def test_layout_and_fragments(text: str) -> None:
-    assert not is_statement(text)
+    ]:
+        assert not is_statement(text)
 
 
 def test_sentences_that_point_back() -> None:

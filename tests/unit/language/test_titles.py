@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from sample_passages import chunk_of
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk, content_hash
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.registry import title_of
 from agentic_rag_backend.knowledge.contradictions.passages import is_topic
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.language.titles import is_excerpt
 
 TEXT = "Mara Venn founded Greenholm Kelp in 2011."
 REFERENCES = "References\n\n[1] M. Keller and J. Oduya. Tidal flow in narrow straits. Journal of Coasts, 2014."
-
-
-def chunk_of(text: str) -> Chunk:
-    location = Location(start_char=0, end_char=len(text), start_line=1, end_line=1)
-    return Chunk(
-        id="c",
-        document_id="d",
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=9,
-        content_hash=content_hash(text),
-        location=location,
-    )
 
 
 def extracted(title: str, text: str) -> Extraction:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.language.questions import asked_for
 from agentic_rag_backend.language.values import Value, values_of
 
@@ -18,9 +16,8 @@ def _agree(question: str, one: str, other: str) -> bool:
     return found
 
 
-@pytest.mark.parametrize(
-    ("question", "one", "other"),
-    [
+def test_they_agree() -> None:
+    for question, one, other in [
         ("When was it?", "on 3 March 2009", "in 2009"),
         ("When was it?", "on 3 March 2009", "on March 3rd, 2009"),
         ("When was it?", "on 3 March 2009", "2009-03-03"),
@@ -37,15 +34,12 @@ def _agree(question: str, one: str, other: str) -> bool:
         ("How high is it?", "41 metres high", "135 feet high"),
         ("How high is it?", "41 metres high", "41 years old"),
         ("What colour is it?", "It is grey.", "a grey boat"),
-    ],
-)
-def test_they_agree(question: str, one: str, other: str) -> None:
-    assert _agree(question, one, other)
+    ]:
+        assert _agree(question, one, other)
 
 
-@pytest.mark.parametrize(
-    ("question", "one", "other"),
-    [
+def test_they_differ() -> None:
+    for question, one, other in [
         ("When was it?", "on 22 July 2023", "on 29 July 2023"),
         ("When was it?", "on 22 July", "on 29 July 2023"),
         ("When was it?", "in the 1990s", "in 2004"),
@@ -59,10 +53,8 @@ def test_they_agree(question: str, one: str, other: str) -> None:
         ("What percentage burned?", "52% burned", "41 per cent burned"),
         ("How much did it cost?", "It cost $400", "It cost 500 dollars"),
         ("What colour is it?", "It is grey.", "a green boat"),
-    ],
-)
-def test_they_differ(question: str, one: str, other: str) -> None:
-    assert not _agree(question, one, other)
+    ]:
+        assert not _agree(question, one, other)
 
 
 def test_values_of_the_question_and_of_other_kinds_are_left_out() -> None:

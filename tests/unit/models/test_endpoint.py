@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
+from services import free_port
 
 from agentic_rag_backend.breaker import PAUSE_S
 from agentic_rag_backend.domain.usage import Usage
@@ -27,27 +27,6 @@ SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "requir
 Make = Callable[..., OpenAIModel]
 
 
-@pytest.fixture
-async def make(server: ModelServer) -> AsyncIterator[Make]:
-    made: list[OpenAIModel] = []
-
-    def build(model: str, *, timeout_s: float = 20.0, max_concurrency: int = 4, base_url: str | None = None) -> OpenAIModel:
-        made.append(
-            OpenAIModel(
-                api_key="any",
-                base_url=base_url or server.base_url,
-                model=model,
-                timeout_s=timeout_s,
-                max_concurrency=max_concurrency,
-            )
-        )
-        return made[-1]
-
-    yield build
-    for model in made:
-        await model.close()
-
-
 def ask(text: str = "Hello there", **fields: object) -> ModelRequest:
     return ModelRequest(prompt="accounts@1", messages=(Message("user", text),), **fields)  # type: ignore[arg-type]
 
@@ -61,13 +40,6 @@ def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def metric(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"agentic_rag_model_{name}_total", labels) or 0.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # --- accounts

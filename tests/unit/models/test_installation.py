@@ -13,7 +13,7 @@ import pytest
 from model_hub import ModelHub, model_hub
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
-from agentic_rag_backend.models import installation as download_module
+from agentic_rag_backend.models import download as download_module
 from agentic_rag_backend.models.facts_files import EncoderFacts, read_facts
 from agentic_rag_backend.models.installation import CHECKSUMS_FILE, Hub, LocalFolder, has_files, install_model, require_files
 from agentic_rag_backend.models.registry import HubFile, KnownModel

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx2
 import openai
-import pytest
 
 from agentic_rag_backend.models.server_errors import Feature, Overflow, overflow_of, refused_feature, text_of
 
@@ -22,9 +21,8 @@ def error(body: Any, status: int = 400) -> openai.APIStatusError:
     return openai.BadRequestError("refused", response=httpx2.Response(status, text=content, request=request), body=None)
 
 
-@pytest.mark.parametrize(
-    ("message", "overflow"),
-    [
+def test_windows_are_read_from_the_words_of_servers() -> None:
+    for message, overflow in [
         (
             "This model's maximum context length is 8,192 tokens. However, you requested 9000 tokens (8,500 in the messages, 500 "
             "in the completion).",
@@ -43,16 +41,13 @@ def error(body: Any, status: int = 400) -> openai.APIStatusError:
         ),
         ("This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens", Overflow(8192)),
         ("context_length_exceeded: 12", Overflow()),
-    ],
-)
-def test_windows_are_read_from_the_words_of_servers(message: str, overflow: Overflow) -> None:
-    assert overflow_of(error({"error": {"message": message}})) == overflow
-    assert refused_feature(error({"error": {"message": message}}), SENT) is None
+    ]:
+        assert overflow_of(error({"error": {"message": message}})) == overflow
+        assert refused_feature(error({"error": {"message": message}}), SENT) is None
 
 
-@pytest.mark.parametrize(
-    ("body", "feature"),
-    [
+def test_a_feature_is_refused_only_if_it_is_named_and_was_sent() -> None:
+    for body, feature in [
         ({"error": {"message": "Unknown parameter: 'stream_options'"}}, "stream_options"),
         ({"error": {"message": "bad request"}}, None),
         ({"error": {"message": "the temperature outside is 12 degrees", "param": None}}, "temperature"),
@@ -61,12 +56,10 @@ def test_windows_are_read_from_the_words_of_servers(message: str, overflow: Over
         ("System role not supported", "system_role"),
         ({"error": "json_object is not supported"}, None),
         ("[" * 10_000, None),
-    ],
-)
-def test_a_feature_is_refused_only_if_it_is_named_and_was_sent(body: Any, feature: str | None) -> None:
-    assert refused_feature(error(body), SENT) == feature
-    assert refused_feature(error(body, 401), SENT) is None
-    assert refused_feature(ValueError("temperature"), SENT) is None
+    ]:
+        assert refused_feature(error(body), SENT) == feature
+        assert refused_feature(error(body, 401), SENT) is None
+        assert refused_feature(ValueError("temperature"), SENT) is None
 
 
 def test_an_error_is_read_up_to_a_limit() -> None:

@@ -59,20 +59,17 @@ def test_plain_text_is_the_user_turn() -> None:
     assert (prompt.system, prompt.user, prompt.id) == ("", "Answer from {{passages}}", "custom@1")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_bad_prompts_are_refused() -> None:
+    for text, message in [
         ("", "empty"),
         ("x" * 32_001, "32000 characters; this one has 32001"),
         ("---\nname: x\n---\n# User\nhi", "# System"),
         ("no placeholder", "{{passages}}"),
         ("{{passages}} {{secret}}", "unknown placeholder {{secret}}"),
         ("{{passages}} " * 300, "{{passages}} at most 2 times; it has 300"),
-    ],
-)
-def test_bad_prompts_are_refused(text: str, message: str) -> None:
-    with pytest.raises(InvalidRequest, match=re.escape(message)):
-        parse(text, required=["passages"], allowed=["passages", "question"])
+    ]:
+        with pytest.raises(InvalidRequest, match=re.escape(message)):
+            parse(text, required=["passages"], allowed=["passages", "question"])
 
 
 def test_files_are_read_with_clear_errors(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sample_passages import visible_of
 from tenant_graphs import graph_of as graph_of
 from tenant_graphs import query as query
 from tenant_graphs import random_graph as random_graph
 from tenant_graphs import tenant as tenant
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit
 
 
@@ -21,18 +21,8 @@ def visible() -> Callable[..., VisibleChunk]:
     """Return a function that creates a chunk in the form of the catalogue."""
 
     def make(id: str, text: str = "", *, document_id: str | None = None, **metadata: Any) -> VisibleChunk:
-        document = document_id or f"d:{id}"
-        chunk = Chunk(
-            id=id,
-            document_id=document,
-            version=1,
-            ordinal=0,
-            text=text or f"text of {id}",
-            size_tokens=1,
-            content_hash=id,
-            location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
-        )
-        return VisibleChunk(chunk=chunk, document_title=f"Title of {id}", document_key=id, metadata=metadata)
+        about = {"title": f"Title of {id}", "key": id, "metadata": metadata}
+        return visible_of(text or f"text of {id}", id, document_id=document_id or f"d:{id}", **about)
 
     return make
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.language.words import words
 from agentic_rag_backend.retrieval.stages.described_names import select_meant_bearers
@@ -15,9 +13,8 @@ BEARERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("question", "near", "expected"),
-    [
+def test_the_question_says_whom_it_means() -> None:
+    for question, near, expected in [
         ("Who is Rowan Teller?", (), [0, 1, 2]),
         ("What did the nurse Rowan Teller propose?", (), [0]),
         ("What did Rowan Teller, the oceanographer, say?", (), [1]),
@@ -30,7 +27,5 @@ BEARERS = {
         ("What does Rowan Teller of the hospital want?", (0,), [0]),
         ("What does Rowan Teller of the island want?", (0, 2), [0, 1, 2]),
         ("What did the painter Rowan Teller paint?", (), [2]),  # a chair may be a painter
-    ],
-)
-def test_the_question_says_whom_it_means(question: str, near: tuple[int, ...], expected: list[int]) -> None:
-    assert select_meant_bearers(question, NAME, BEARERS, set(near)) == expected
+    ]:
+        assert select_meant_bearers(question, NAME, BEARERS, set(near)) == expected

@@ -26,6 +26,13 @@ def test_rare_terms_weigh_more() -> None:
     coverage = cover(frozenset({1, 2, 3}), {"a": frozenset({1, 2}), "b": frozenset({1}), "c": frozenset({1, 9})})
     assert coverage.weights[3] > coverage.weights[2] > coverage.weights[1]
 
+    numbered = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).number_passages({"b": 7})
+    assert numbered.held == {7: frozenset({2})}
+    assert numbered.weigh_added_terms(3, 7) == numbered.weights[2]
+
+    coverage = cover(frozenset(), {"a": frozenset({1})})
+    assert coverage.of(coverage.held["a"]) == 0.0
+
 
 def test_only_what_the_first_passage_lacks_is_added() -> None:
     coverage = cover(frozenset({1, 2, 3}), {"source": frozenset({1}), "target": frozenset({1, 2})})
@@ -33,17 +40,6 @@ def test_only_what_the_first_passage_lacks_is_added() -> None:
     assert coverage.weigh_added_terms("target", "source") == 0.0
     assert coverage.weigh_added_terms("source", "unread") == 0.0
     assert coverage.weigh_added_terms("unread", "target") == pytest.approx(coverage.weights[1] + coverage.weights[2])
-
-
-def test_coverage_under_other_numbers() -> None:
-    coverage = cover(frozenset({1, 2}), {"a": frozenset({1}), "b": frozenset({2})}).number_passages({"b": 7})
-    assert coverage.held == {7: frozenset({2})}
-    assert coverage.weigh_added_terms(3, 7) == coverage.weights[2]
-
-
-def test_a_question_without_terms_covers_nothing() -> None:
-    coverage = cover(frozenset(), {"a": frozenset({1})})
-    assert coverage.of(coverage.held["a"]) == 0.0
 
 
 @given(question=TERMS, passages=st.dictionaries(st.integers(0, 30), TERMS, max_size=6))

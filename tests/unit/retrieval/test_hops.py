@@ -82,21 +82,17 @@ def weights_from(graph: TenantGraph, source: str) -> dict[str, float]:
     return {graph.chunk_ids[link.target]: link.weight for link in expand(graph, [graph.chunk_index[source]], without=set())}
 
 
-def test_a_target_that_is_about_the_bridge_counts_twice(graph_of: Build) -> None:
+def test_links_weigh_what_chunks_share(graph_of: Build) -> None:
     graph = graph_of({"source": ["Institute"], "about": ["*Institute"], "mentions": ["Institute"]})
     weights = weights_from(graph, "source")
     assert weights["about"] == pytest.approx(ABOUT_WEIGHT * weights["mentions"])
 
-
-def test_an_entity_is_worth_less_the_more_passages_share_it(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Rare", "Shared"], "c2": ["Rare"], **{f"s{number}": ["Shared"] for number in range(8)}})
     weights = weights_from(graph, "c1")
     assert weights["c2"] == 1.0
     assert weights["s0"] == pytest.approx(8**-SHARING)
 
-
-def test_the_strongest_shared_entity_decides(graph_of: Build) -> None:
-    """Many weak links do not make a strong one."""
+    # Many weak links do not make a strong one.
     shared = [f"Shared {number}" for number in range(8)]
     graph = graph_of({"c1": ["Rare", *shared], "rare": ["Rare"], "c2": shared, "c3": shared, "c4": shared})
     weights = weights_from(graph, "c1")

@@ -25,9 +25,8 @@ def graph(graph_of: MakeGraph) -> TenantGraph:
     return graph_of(chunks, aliases={"Northern Lights Society": ["NLS", "Aurora Club"], "Mira Voss": ["M. Voss"]})
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
+def test_names_are_replaced(graph: TenantGraph) -> None:
+    for question, expected in [
         ("Who directs the NLS?", ["Who directs the Northern Lights Society?", "Who directs the Aurora Club?"]),
         ("Mira Voss's boat", ["M. Voss's boat"]),
         ("Mira Voss’s boat", ["M. Voss’s boat"]),
@@ -40,10 +39,8 @@ def graph(graph_of: MakeGraph) -> TenantGraph:
         ("mira voss-paris", []),
         ("", []),
         ("Nobody known", []),
-    ],
-)
-def test_names_are_replaced(graph: TenantGraph, question: str, expected: list[str]) -> None:
-    assert sorted(rewrites_by_names(graph, question, 5)) == sorted(expected)
+    ]:
+        assert sorted(rewrites_by_names(graph, question, 5)) == sorted(expected)
 
 
 def test_an_acronym_that_is_no_name_stands_for_names_with_its_initials(graph_of: MakeGraph) -> None:

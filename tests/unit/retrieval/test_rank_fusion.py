@@ -36,13 +36,9 @@ def leg(**scores: float) -> list[ScoredId]:
 def test_min_max_spans_zero_to_one() -> None:
     assert min_max(leg(a=4.0, b=3.0, c=2.0)) == {"a": 1.0, "b": 0.5, "c": 0.0}
 
-
-def test_equal_scores_are_all_the_best() -> None:
     assert min_max(leg(a=0.2, b=0.2)) == {"a": 1.0, "b": 1.0}
     assert min_max(leg(a=-3.0)) == {"a": 1.0}
 
-
-def test_nothing_found_is_nothing() -> None:
     assert min_max([]) == {}
 
 
@@ -119,8 +115,6 @@ def test_distribution_based_scales_three_deviations_on_each_side_of_the_mean() -
     assert scale_by_distribution(leg(a=7.0)) == {"a": 0.5}
     assert scale_by_distribution(leg(a=7.0, b=7.0)) == {"a": 0.5, "b": 0.5}
 
-
-def test_an_outlier_is_cut_at_one_and_leaves_the_others_apart_from_zero() -> None:
     scaled = scale_by_distribution(leg(far=1000.0, **{f"n{number}": float(number) for number in range(30)}))
     assert scaled["far"] == 1.0
     assert min(scaled.values()) > 0.4

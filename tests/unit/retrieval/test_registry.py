@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
@@ -10,7 +9,6 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
 from agentic_rag_backend.retrieval.agentic.stopping import POLICIES
-from agentic_rag_backend.retrieval.agentic.strategy import Agentic
 from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.registry import (
@@ -23,23 +21,8 @@ from agentic_rag_backend.retrieval.registry import (
 from agentic_rag_backend.retrieval.rerank.graph import SIGNALS
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.retrieval.scoring import FUSIONS
-from agentic_rag_backend.retrieval.strategies.auto import Auto
-from agentic_rag_backend.retrieval.strategies.corrective import Corrective
-from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.strategies.fusion import PRESETS, Fusion
-from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
-from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.strategies.hyde import Hyde
-from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
-from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
-from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
-from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
-from agentic_rag_backend.retrieval.strategies.synthetic_questions import QuestionRetriever
-from agentic_rag_backend.retrieval.strategies.temporal_search import Temporal
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
-from agentic_rag_backend.retrieval.themes.drift import Drift
-from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.themes.raptor import ORDERS, SEARCHES
 
 
@@ -75,50 +58,13 @@ def registry() -> RetrieverRegistry:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "canonical", "kind"),
-    [
-        ("auto", "auto", Auto),
-        ("dense", "dense", SingleLeg),
-        ("basic", "dense", SingleLeg),
-        ("semantic", "dense", SingleLeg),
-        ("vector", "dense", SingleLeg),
-        ("sparse", "sparse", SingleLeg),
-        ("bm25", "sparse", SingleLeg),
-        ("hybrid", "hybrid", Hybrid),
-        ("graph", "graph", GraphRetriever),
-        ("graphrag", "graph", GraphRetriever),
-        ("local", "graph", GraphRetriever),
-        ("paths", "paths", PathsRetriever),
-        ("multi_hop", "paths", PathsRetriever),
-        ("temporal", "temporal", Temporal),
-        ("community", "community", CommunityRetriever),
-        ("dual_level", "dual_level", DualLevel),
-        ("global", "global", GlobalRetriever),
-        ("drift", "drift", Drift),
-        ("question", "question", QuestionRetriever),
-        ("reverse_hyde", "question", QuestionRetriever),
-        ("hyde", "hyde", Hyde),
-        ("multi_query", "multi_query", MultiQuery),
-        ("parent_child", "parent_child", ParentChild),
-        ("parent-child", "parent_child", ParentChild),
-        ("fusion", "fusion", Fusion),
-        ("corrective", "corrective", Corrective),
-        ("agentic", "agentic", Agentic),
-    ],
-)
-def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
-    assert registry.canonical(name) == canonical
-    strategy = registry.strategy(name)
-    assert isinstance(strategy, kind)
-    assert registry.get(canonical) is registry.get(name)
-    if isinstance(strategy, SingleLeg):
-        assert strategy.name == canonical
-
-
-def test_no_alias_stands_for_two() -> None:
-    names = [name for key, strategy in STRATEGIES.items() for name in (key, *strategy.aliases)]
-    assert len(names) == len(set(names))
+def test_names_and_aliases(registry: RetrieverRegistry) -> None:
+    names = [(name, key) for key, strategy in STRATEGIES.items() for name in (key, *strategy.aliases)]
+    assert len(dict(names)) == len(names), "no alias stands for two"
+    for name, key in names:
+        assert registry.canonical(name) == key
+        assert registry.get(name) is registry.get(key)
+        assert getattr(registry.strategy(name), "name", key) == key
 
 
 @pytest.mark.parametrize("name", ["", "Dense", "nonsense", "x" * 500])
@@ -145,9 +91,8 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
     assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf", "dbsf"]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
+def test_options_within_their_schema() -> None:
+    for name, options in [
         ("dense", {}),
         ("hybrid", {"fusion": "rrf"}),
         ("graph", {"entities": []}),
@@ -171,10 +116,8 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("corrective", {"relevance_threshold": 1, "max_refinement_attempts": 0, "min_relevant": 10}),
         ("corrective", {"base": "parent_child", "max_chunks": 3, "relevance_threshold": 0.5}),
         ("agentic", {"policy": "budget", "epsilon": 0, "max_seconds": 0.5, "negative_constraints": ["x"], "entities": ["y"]}),
-    ],
-)
-def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
-    check_options(name, options)
+    ]:
+        check_options(name, options)
 
 
 def nested() -> list[Any]:
@@ -273,23 +216,19 @@ def test_strategies_that_others_hold_have_aliases() -> None:
     assert refused.value.field == "weights"
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "got"),
-    [
+def test_a_refused_name_is_shown_as_the_caller_wrote_it() -> None:
+    for name, options, got in [
         ("fusion", {"methods": ["bm25", "parent-child"]}, "options.methods must have names among .*; got 'parent-child'"),
         ("fusion", {"methods": ["bm25"]}, r"options.methods must be a list of 2 to 5 names; got \['bm25'\]"),
         ("fusion", {"weights": {"bm25": 1, "parent-child": 1}}, "options.weights must have names among .*; got 'parent-child'"),
         ("hyde", {"base": "parent-child"}, "options.base must be one of .*; got 'parent-child'"),
-    ],
-)
-def test_a_refused_name_is_shown_as_the_caller_wrote_it(name: str, options: dict[str, Any], got: str) -> None:
-    with pytest.raises(InvalidRequest, match=got):
-        check_options(name, with_names(name, options))
+    ]:
+        with pytest.raises(InvalidRequest, match=got):
+            check_options(name, with_names(name, options))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "warnings"),
-    [
+def test_options_that_others_override_are_told() -> None:
+    for name, options, warnings in [
         ("fusion", {"preset": "factual"}, ()),
         ("fusion", {"weights": {"dense": 1, "graph": 1}}, ()),
         (
@@ -313,29 +252,23 @@ def test_a_refused_name_is_shown_as_the_caller_wrote_it(name: str, options: dict
         ("agentic", {"policy": "fixed_rounds", "novelty_circuit": False}, ()),
         ("agentic", {"novelty_circuit": False}, ()),
         ("dense", {}, ()),
-    ],
-)
-def test_options_that_others_override_are_told(name: str, options: dict[str, Any], warnings: tuple[str, ...]) -> None:
-    check_options(name, options)
-    found = options_without_effect(name, options)
-    assert len(found) == len(warnings)
-    assert all(warning in text for warning, text in zip(warnings, found, strict=True))
+    ]:
+        check_options(name, options)
+        found = options_without_effect(name, options)
+        assert len(found) == len(warnings)
+        assert all(warning in text for warning, text in zip(warnings, found, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "option", "names"),
-    [
+def test_options_offer_what_the_strategy_knows() -> None:
+    for strategy, option, names in [
         ("hybrid", "fusion", FUSIONS),
         ("multi_query", "fusion", FUSIONS),
         ("fusion", "fusion", FUSIONS),
-        ("fusion", "preset", PRESETS),
         ("raptor", "search", SEARCHES),
         ("raptor", "order", ORDERS),
         ("agentic", "policy", POLICIES),
-    ],
-)
-def test_options_offer_what_the_strategy_knows(strategy: str, option: str, names: Collection[str]) -> None:
-    assert STRATEGIES[strategy].options.schemas()[option]["enum"] == list(names)
+    ]:
+        assert STRATEGIES[strategy].options.schemas()[option]["enum"] == list(names)
 
 
 def test_the_graph_reranker_offers_its_signals() -> None:

@@ -30,6 +30,4 @@ def test_its_ends() -> None:
         < relevance(0.6, 0.1, BUNDLED_CALIBRATION)
     )
 
-
-def test_rounding_never_leads_out_of_bounds() -> None:
     assert relevance(1.0000001, 1.0000001, BUNDLED_CALIBRATION) == 1.0

@@ -16,7 +16,7 @@ from agentic_rag_backend.sources.files import SUFFIXES, Source, Walk, find_sourc
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     home = tmp_path / "notes"
-    for name in ("a.md", "b.TXT", "deep/er/a.md", ".hidden/c.md", ".d.md", "picture.png"):
+    for name in ("a.md", "b.TXT", "deep/er/a.md", ".hidden/c.md", ".d.md", "picture.gif"):
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("text")
@@ -34,7 +34,7 @@ def test_a_folder_gives_all_it_holds_by_the_path_below_it(folder: Path) -> None:
     assert found.skipped == 1
     walk = Walk([str(folder)])
     assert len(list(walk)) == 3
-    assert walk.skipped_keys == ["picture.png"]
+    assert walk.skipped_keys == ["picture.gif"]
 
 
 def test_a_pattern_is_a_folder_with_a_choice(folder: Path) -> None:
@@ -43,8 +43,8 @@ def test_a_pattern_is_a_folder_with_a_choice(folder: Path) -> None:
 
 
 def test_a_file_is_its_name_or_the_key_that_was_given(folder: Path) -> None:
-    path = folder / "picture.png"
-    assert find_sources([str(path)]).sources == (Source(path, "picture.png"),)
+    path = folder / "picture.gif"
+    assert find_sources([str(path)]).sources == (Source(path, "picture.gif"),)
     assert find_sources([str(path)], key="mine").sources == (Source(path, "mine"),)
 
 

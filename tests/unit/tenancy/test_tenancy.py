@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,14 +21,6 @@ from agentic_rag_backend.tenancy.service import TenantService
 AWAY = TenantId("t_" + "0" * 32)
 """One of the stores to erase: it fails once."""
 OPERATOR = "operator-key-of-at-least-32-characters"
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
-    await opened.migrate()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
@@ -187,22 +179,17 @@ def test_secrets_differ_and_carry_256_bits() -> None:
 FEATURES = Features({DUAL_LEVEL: FlagDefault(False, "default", False, "both levels")})
 
 
-@pytest.mark.parametrize(
-    ("defaults", "tenant_flags", "value", "source"),
-    [
+def test_a_tenants_flag_wins_over_the_deployments() -> None:
+    for defaults, tenant_flags, value, source in [
         (FlagDefault(False, "default", False, ""), {}, False, "default"),
         (FlagDefault(True, "environment", False, ""), {}, True, "environment"),
         (FlagDefault(True, "environment", False, ""), {DUAL_LEVEL: False}, False, "tenant"),
         (FlagDefault(False, "default", False, ""), {DUAL_LEVEL: True}, True, "tenant"),
-    ],
-)
-def test_a_tenants_flag_wins_over_the_deployments(
-    defaults: FlagDefault, tenant_flags: Mapping[str, object], value: bool, source: str
-) -> None:
-    features = Features({DUAL_LEVEL: defaults})
-    (flag,) = features.list_effective(tenant_flags)
-    assert (flag.value, flag.source, flag.default) == (value, source, False)
-    assert features.is_on(DUAL_LEVEL, tenant_flags) is value
+    ]:
+        features = Features({DUAL_LEVEL: defaults})
+        (flag,) = features.list_effective(tenant_flags)
+        assert (flag.value, flag.source, flag.default) == (value, source, False)
+        assert features.is_on(DUAL_LEVEL, tenant_flags) is value
 
 
 @pytest.mark.parametrize("changes", [{}, {"NO_SUCH_FLAG": True}, {DUAL_LEVEL: "yes"}, {DUAL_LEVEL: 1}])

@@ -25,8 +25,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveWriter, open_archive, original_name, record_name
-from agentic_rag_backend.transfer.contents import read_parts
-from agentic_rag_backend.transfer.inspection import Inspection
+from agentic_rag_backend.transfer.inspection import Inspection, read_parts
 from agentic_rag_backend.transfer.record_lines import pack_vector, unpack_vector
 from agentic_rag_backend.transfer.records import End, Manifest
 

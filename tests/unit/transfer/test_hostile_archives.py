@@ -35,8 +35,7 @@ from agentic_rag_backend.transfer.archive import (
     original_name,
     record_name,
 )
-from agentic_rag_backend.transfer.contents import read_parts
-from agentic_rag_backend.transfer.inspection import inspect_archive
+from agentic_rag_backend.transfer.inspection import inspect_archive, read_parts
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.record_lines import pack_vector as vector_text
 from agentic_rag_backend.transfer.records import Manifest
@@ -371,12 +370,6 @@ def test_members_come_once_and_in_their_order(tmp_path: Path) -> None:
         refused(_file(tmp_path, packed(twice)))
         if position < len(told) - 1:
             refused(_file(tmp_path, packed(swapped)))
-
-
-@given(st.integers(0, len(packed(RICH)) - 1))
-def test_a_stream_that_is_cut_off_is_refused(size: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        refused(_file(Path(folder), packed(RICH)[:size]))
 
 
 # --- a process of its own

@@ -12,10 +12,9 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
-from agentic_rag_backend.api.http_methods import Methods
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.bodies import LargeBodies
-from agentic_rag_backend.api.responses.error_responses import install_error_handlers
+from agentic_rag_backend.api.responses.error_responses import Methods, install_error_handlers
 from agentic_rag_backend.api.responses.resumption import AnswerStreams
 from agentic_rag_backend.api.routers import (
     admin,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentic_rag_backend.application.access import requires
-from agentic_rag_backend.communities.views import CommunityView
+from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.tenant import Principal, Scope

@@ -14,8 +14,8 @@ from typer.exceptions import Abort, TyperException
 from agentic_rag_backend import __version__
 from agentic_rag_backend.cli.command import wants_traceback
 from agentic_rag_backend.cli.command_tree import COMMANDS, add_commands
-from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.progress import UNFINISHED, CommandStopped
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.wording import describe_value, message_of
 

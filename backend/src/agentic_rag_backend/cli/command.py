@@ -15,8 +15,8 @@ from urllib.parse import quote
 import typer
 
 from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.progress import leaving, run_async
 from agentic_rag_backend.errors import InvalidRequest
 
 if TYPE_CHECKING:

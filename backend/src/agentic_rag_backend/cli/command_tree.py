@@ -10,18 +10,16 @@ import typer
 
 from agentic_rag_backend.cli.command import Run, command, local_command
 from agentic_rag_backend.cli.commands import (
-    ask,
     build_graph,
     demo,
     diversity,
     documents,
     graph,
     ingest,
-    search,
+    questions,
     status,
     tenants,
     themes,
-    transfer,
 )
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
@@ -48,12 +46,12 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
     "worker": serve.run_worker,
     "demo": demo.run_demo,
     "ingest": command(ingest.ingest_sources, work=True),
-    "search": command(search.search_documents),
-    "ask": command(ask.ask_question),
+    "search": command(questions.search_documents),
+    "ask": command(questions.ask_question),
     "build-graph": command(build_graph.build_graph, work=True),
     "analyze-diversity": command(diversity.analyze_diversity),
-    "export": command(transfer.export_tenant, operator=True),
-    "import": command(transfer.import_tenant, operator=True, work=True),
+    "export": command(tenants.export_tenant, operator=True),
+    "import": command(tenants.import_tenant, operator=True, work=True),
     "reindex": local_command(maintenance.reindex_vectors),
     "optimize-planner": load_plugin("optimize_planner"),
     "migrate": local_command(maintenance.migrate_stores),

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentic_rag_backend.cli.command import join_path
-from agentic_rag_backend.cli.interruption import describe_left_job, leaving
 from agentic_rag_backend.cli.output import fields
-from agentic_rag_backend.cli.progress import ProgressDisplay
+from agentic_rag_backend.cli.progress import ProgressDisplay, describe_left_job, leaving
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.command import Session

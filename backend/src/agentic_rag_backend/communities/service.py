@@ -7,19 +7,17 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
-from agentic_rag_backend.communities.generations.publication import Publisher
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import Publisher, Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.rebuilds.waiting import Deliver
+from agentic_rag_backend.communities.rebuilds.schedule import Deliver
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
-from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
-from agentic_rag_backend.communities.views import CommunityReader, CommunityView
+from agentic_rag_backend.communities.theme_index import CommunityReader, CommunityView, ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.jobs.backoff import PATIENCE_S
+from agentic_rag_backend.jobs.base import PATIENCE_S
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner

@@ -23,7 +23,7 @@ from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.store_folders import StoreFolder
+from agentic_rag_backend.stores.catalogue.deployments import StoreFolder
 from agentic_rag_backend.stores.ownership import Owner
 
 

@@ -41,10 +41,9 @@ from agentic_rag_backend.generation.answerability.grading import AnswerabilityGr
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
 from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
-from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
-from agentic_rag_backend.generation.claims.statements import says_statement
+from agentic_rag_backend.generation.claims.registry import VerifierParts, says_statement, verifier_factory
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
-from agentic_rag_backend.generation.conversation.rewriter import Rewriter
+from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.generation.similarity import RelativeSimilarity

@@ -15,7 +15,7 @@ from datetime import datetime
 from operator import ge, gt, le, lt
 from typing import Any
 
-from agentic_rag_backend.language.times.periods import period_of
+from agentic_rag_backend.language.times import period_of
 
 Scalar = str | int | float | bool
 OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "prefix", "exists", "missing")

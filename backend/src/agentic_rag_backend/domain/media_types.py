@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -24,10 +26,14 @@ ODP = "application/vnd.oasis.opendocument.presentation"
 RTF = "application/rtf"
 EPUB = "application/epub+zip"
 EML = "message/rfc822"
+MSG = "application/vnd.ms-outlook"
 CALENDAR = "text/calendar"
 CSV = "text/csv"
 JSON = "application/json"
 JSONL = "application/x-ndjson"
+PNG, JPEG, TIFF, WEBP = "image/png", "image/jpeg", "image/tiff", "image/webp"
+NOTEBOOK = "application/x-ipynb+json"
+RST = "text/x-rst"
 PYTHON = "text/x-python"
 
 
@@ -75,25 +81,31 @@ FORMATS: Mapping[str, Format] = {
     RTF: Format((".rtf",), ("text/rtf",)),
     EPUB: Format((".epub",)),
     EML: Format((".eml",)),
+    MSG: Format((".msg",)),
     CALENDAR: Format((".ics",), ("application/ics",)),
     CSV: Format((".csv", ".tsv"), ("text/tab-separated-values", "application/csv")),
     JSON: Format((".json",), ("text/json",)),
     JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),
+    NOTEBOOK: Format((".ipynb",)),
+    RST: Format((".rst", ".rest"), ("text/prs.fallenstein.rst",)),
+    PNG: Format((".png",)),
+    JPEG: Format((".jpg", ".jpeg"), ("image/jpg", "image/pjpeg")),
+    TIFF: Format((".tif", ".tiff")),
+    WEBP: Format((".webp",)),
     **SOURCE_CODE,
 }
+PICTURES = frozenset({PNG, JPEG, TIFF, WEBP})
 BY_SUFFIX: Mapping[str, str] = {suffix: name for name, file_format in FORMATS.items() for suffix in file_format.suffixes}
 _BY_ALIAS: Mapping[str, str] = {alias: name for name, file_format in FORMATS.items() for alias in file_format.aliases}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
 """Media types that clients send for unknown files. The suffix of the name decides."""
 
-_SIGNATURES: Mapping[bytes, str] = {b"%PDF-": PDF, b"{\\rtf": RTF}
+_SIGNATURES: Mapping[bytes, str] = {
+    b"%PDF-": PDF, b"{\\rtf": RTF, b"\x89PNG": PNG, b"\xff\xd8\xff": JPEG, b"II*\x00": TIFF, b"MM\x00*": TIFF,
+}  # fmt: skip
 _UNREADABLE: Mapping[bytes, str] = {
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
-    b"II*\x00": "a TIFF image",
-    b"MM\x00*": "a TIFF image",
-    b"RIFF": "a RIFF file, such as a WebP image",
+    b"RIFF": "a RIFF file, such as a sound",
     b"\x1f\x8b": "a gzip archive",
     b"BZh": "a bzip2 archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
@@ -104,21 +116,29 @@ _UNREADABLE: Mapping[bytes, str] = {
     b"MZ\x90\x00": "a program",
     b"SQLite format 3": "an SQLite database",
 }
-_OLE_TYPES: Mapping[str, str] = {"Workbook": XLS, "Book": XLS}
+_OLE_TYPES: Mapping[str, str] = {"Workbook": XLS, "Book": XLS, "__properties_version1.0": MSG}
 """Formats in OLE2 containers, by an entry at the top of the directory."""
 _OLE_UNREADABLE: Mapping[str, str] = {
     "EncryptedPackage": "an encrypted Office file; remove its password",
     "WordDocument": "an old Word document (.doc); save it as .docx",
     "PowerPoint Document": "an old presentation (.ppt); save it as .pptx",
-    "__properties_version1.0": "an Outlook message (.msg); save it as .eml",
 }
 _BIFF = re.compile(rb"\x09\x08[\x08\x10]\x00\x00[\x05\x06]")
 """The first record of a workbook, which often begins its container."""
 _OLE_SECTOR_BYTES = 512
 _ZIP = b"PK\x03\x04"
-_ZIPPED = re.compile(rb"PK\x03\x04.{26}(?:mimetype(application/[ -~]{4,80}?)PK|(word|ppt|xl)/)", re.DOTALL)
-"""The beginning of a ZIP member: the media type that EPUB and OpenDocument put first, or a folder of Office Open XML."""
+_MEMBER = re.compile(rb"PK(?:\x03\x04|\x01\x02)")
+"""Beginning of a member of a ZIP file, or of its entry in the directory at the end."""
+_MAX_ENTRIES = 10_000
+_MAIN_PARTS: Mapping[bytes, str] = {
+    b"word/document.xml": DOCX, b"ppt/presentation.xml": PPTX, b"xl/workbook.xml": XLSX, b"xl/workbook.bin": XLSX,
+    b"META-INF/container.xml": EPUB,
+}  # fmt: skip
 _FOLDERS: Mapping[bytes, str] = {b"word": DOCX, b"ppt": PPTX, b"xl": XLSX}
+_OPEN_DOCUMENT = frozenset({b"content.xml", b"META-INF/manifest.xml"})
+_OPEN_DOCUMENT_TYPES = "application/vnd.oasis.opendocument."
+_STATED_TYPE = re.compile(rb"application/[a-z0-9.+-]+")
+_MAX_TYPE_BYTES = 100
 PDF_BEGINNING = 1024
 """A PDF file may have this many bytes before its signature."""
 _HTML = re.compile(
@@ -171,7 +191,12 @@ _BINARY: Mapping[str, str] = {
     ODS: "an OpenDocument spreadsheet",
     ODP: "an OpenDocument presentation",
     EPUB: "an EPUB book",
+    MSG: "a message of Outlook",
     RTF: "an RTF file",
+    PNG: "a PNG image",
+    JPEG: "a JPEG image",
+    TIFF: "a TIFF image",
+    WEBP: "a WebP image",
 }
 
 
@@ -204,6 +229,8 @@ def _find_type(declared_type: str, suffix: str) -> str | None:
 
 def _by_content(head: bytes) -> str | None:
     """Return the media type that the content itself shows; None if it shows none."""
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
     for signature, kind in _UNREADABLE.items():
         if head.startswith(signature):
             raise UnsupportedMediaType(f"the file is {kind}, which cannot be read")
@@ -213,7 +240,7 @@ def _by_content(head: bytes) -> str | None:
         if head.startswith(signature):
             return media_type
     if head.startswith(_ZIP):
-        zip_type = next((candidate for candidate in map(_find_zip_type, _ZIPPED.finditer(head)) if candidate), None)
+        zip_type = _find_zip_type(head)
         if zip_type is None:
             raise UnsupportedMediaType(
                 "the file is a ZIP archive without a document that can be read; upload its files one by one"
@@ -238,11 +265,35 @@ def _find_ole_type(head: bytes) -> str:
     raise UnsupportedMediaType("the file is an old Office file, or an encrypted one, which cannot be read")
 
 
-def _find_zip_type(member: re.Match[bytes]) -> str | None:
-    if member[2]:
-        return _FOLDERS[member[2]]
-    member_type = member[1].decode()
-    return member_type if member_type in FORMATS else None
+def _find_zip_type(head: bytes) -> str | None:
+    """Return the type of a document in a ZIP file by the type that it states, then by the names of its members, in any order."""
+    names: set[bytes] = set()
+    for member in itertools.islice(_MEMBER.finditer(head), _MAX_ENTRIES):
+        start, is_local = member.start(), member[0].endswith(b"\x04")
+        name_start, length_start = (start + 30, start + 26) if is_local else (start + 46, start + 28)
+        name = head[name_start : name_start + int.from_bytes(head[length_start : length_start + 2], "little")]
+        names.add(name)
+        stated = _read_stated_type(head, start) if name == b"mimetype" and is_local else ""
+        if stated in FORMATS or stated.startswith(_OPEN_DOCUMENT_TYPES):
+            return stated if stated in FORMATS else None
+    if main_type := next((main_type for part, main_type in _MAIN_PARTS.items() if part in names), None):
+        return main_type
+    if names >= _OPEN_DOCUMENT:
+        return ODT
+    return next((_FOLDERS[folder] for name in sorted(names) if (folder := name.partition(b"/")[0]) in _FOLDERS), None)
+
+
+def _read_stated_type(head: bytes, start: int) -> str:
+    """Return the content of the member ``mimetype``, whose header is at ``start``. A template has the type of its documents."""
+    content_start = start + 30 + sum(int.from_bytes(head[start + at : start + at + 2], "little") for at in (26, 28))
+    content = head[content_start : content_start + 2 * _MAX_TYPE_BYTES]
+    if head[start + 8 : start + 10] == b"\x08\x00":
+        try:
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, _MAX_TYPE_BYTES)
+        except zlib.error:
+            return ""
+    stated = _STATED_TYPE.match(content)
+    return stated[0].decode().removesuffix("-template") if stated else ""
 
 
 def unsupported_type(declared_type: str) -> UnsupportedMediaType:

@@ -32,7 +32,7 @@ class FactPlace:
 
 @dataclass(frozen=True, slots=True)
 class RememberedConstraint:
-    """A negative constraint of an earlier request. See `retrieval.agentic.constraints.NegativeConstraint`."""
+    """A negative constraint of an earlier request. See `retrieval.agentic.plan.NegativeConstraint`."""
 
     kind: str
     value: str

@@ -10,8 +10,7 @@ from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.generation.base import AnswerEvent, DoneEvent, TokenEvent, UsageEvent
-from agentic_rag_backend.generation.brief import Refusal
+from agentic_rag_backend.generation.base import AnswerEvent, DoneEvent, Refusal, TokenEvent, UsageEvent
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.generation.generators.base import Generated

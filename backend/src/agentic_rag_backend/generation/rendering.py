@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentic_rag_backend.generation.conversation.turns import fenced_turns
-from agentic_rag_backend.generation.evidence.context import Context, Passage
-from agentic_rag_backend.generation.evidence.token_budget import turn_tokens
-from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
-from agentic_rag_backend.models.llm.model_traits import UNKNOWN_WINDOW
+from agentic_rag_backend.generation.conversation import fenced_turns
+from agentic_rag_backend.generation.evidence.context import Context, Passage, turn_tokens
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, UNKNOWN_WINDOW, Message
 from agentic_rag_backend.prompts import Prompt, fence
 
 

@@ -14,6 +14,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, in_field
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
+    Brief,
     CitationPolicy,
     CitationStyle,
     DoneEvent,
@@ -21,26 +22,24 @@ from agentic_rag_backend.generation.base import (
     RetrievalEvent,
     TokenEvent,
     UsageEvent,
+    with_details,
+    with_failures,
 )
-from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.confidence import of_model, of_quotations
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
-from agentic_rag_backend.generation.conversation.rewriter import Rewriter
+from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
+from agentic_rag_backend.generation.draft import of_model, of_quotations
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
-from agentic_rag_backend.generation.evidence.context import Context, build_context, halve_context, theme_chunk_ids
+from agentic_rag_backend.generation.evidence.context import Context, PromptBudget, build_context, halve_context, theme_chunk_ids
 from agentic_rag_backend.generation.evidence.expansion import widen_context
-from agentic_rag_backend.generation.evidence.token_budget import PromptBudget
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
-from agentic_rag_backend.generation.quotations import passage_text, quotations_of
+from agentic_rag_backend.generation.quotations import introduce_bearers, passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import render_messages
-from agentic_rag_backend.generation.shared_names import introduce_bearers
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
-from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
-from agentic_rag_backend.models.llm.model_traits import window_of
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest, window_of
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

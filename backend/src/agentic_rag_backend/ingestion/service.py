@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
+from agentic_rag_backend.communities.generations import CommunityScrubber, Restorer
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -40,8 +39,7 @@ from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor, Iso
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.ingestion.vectors.mirroring import mirror_labels
-from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
+from agentic_rag_backend.jobs.base import PATIENCE_S, Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.relay import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end_with_error
@@ -49,8 +47,7 @@ from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMe
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
-from agentic_rag_backend.raptor.tree_publication import NodePoints
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
 from agentic_rag_backend.stores.graph.base import GraphStore

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.jobs.backoff import PATIENCE_S, Backoff
-from agentic_rag_backend.jobs.coordination.crash_counter import forgive_kills
+from agentic_rag_backend.jobs.base import PATIENCE_S, Backoff
+from agentic_rag_backend.jobs.coordination.recovery import forgive_kills
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelTimeout, ModelUnavailable
-from agentic_rag_backend.jobs.backoff import LONGEST_PAUSE_S, Backoff, is_transient
+from agentic_rag_backend.jobs.base import LONGEST_PAUSE_S, Backoff, is_transient
 
 MAX_TIMEOUTS = 3
 """Attempts at a request for which the model takes too long, while it answers other requests."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentic_rag_backend.language.statements import is_statement, leans_on_context
+from agentic_rag_backend.language.sentences import is_statement, leans_on_context
 from agentic_rag_backend.language.vocabulary.word_classes import AMBIGUOUS, FINITE, OPENERS, STARTERS, VERBS
 from agentic_rag_backend.language.words import STOP_WORDS, comparable
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 EXCERPT_MARK = "…"
 """Ends a title that was taken from a line of the text, because neither the owner nor the file gives one."""
 
@@ -12,3 +14,22 @@ UNTITLED = "Untitled document"
 def is_excerpt(title: str) -> bool:
     """Return whether a title is the beginning of a text, or missing. It names nothing, and has no subject and no date."""
     return title.rstrip().endswith(EXCERPT_MARK) or title == UNTITLED
+
+
+_PLACEHOLDER = re.compile(
+    r"\(?(?:anonymous|no title|no subject|none|null|unknown|unnamed|untitled|unbenannt|ohne titel|kein betreff|sans titre"
+    r"|sin título|senza titolo|sem título)(?:[ _-]*(?:document|dokument|presentation|spreadsheet))?\)?"
+    r"|(?:new |neues |nouveau )?(?:(?:microsoft )?(?:word|office|powerpoint|excel)[ -]*)?"
+    r"(?:document|dokument|doc|presentation|präsentation|présentation|workbook|book|mappe|arbeitsmappe|classeur|worksheet|sheet"
+    r"|tabelle|feuille|slide|folie|diapositive|diapositiva|chapter|kapitel|chapitre|capítulo|section|page|seite|cover|scan|image)"
+    r"|microsoft (?:word|powerpoint|excel) - .*"
+    r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|od[tps]|pptx?|xlsx?|ps|eps|html?|tiff?|jpe?g|png)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[\s_#.(-]*\d{0,6}\)?\Z")
+
+
+def is_placeholder(title: str) -> bool:
+    """Return whether a title is the one that a program gives to every file, such as "Untitled" or "Chapter 1"."""
+    text = " ".join(title.split())
+    return _PLACEHOLDER.fullmatch(text) is not None or _PLACEHOLDER.fullmatch(_NUMBER.sub("", text)) is not None

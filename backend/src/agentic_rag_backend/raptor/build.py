@@ -16,11 +16,11 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.node_writing import NodeWriter
 from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.raptor.structure.clustering import plan_tree
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.insertion import Insertion, find_difference, map_vectors_to_nodes
-from agentic_rag_backend.raptor.structure.tree_plan import plan_tree
-from agentic_rag_backend.raptor.summaries.node_writing import NodeWriter
 from agentic_rag_backend.raptor.tree_publication import TreePublisher
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer
 

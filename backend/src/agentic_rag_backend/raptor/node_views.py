@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_sources, visible_summary
-from agentic_rag_backend.raptor.summaries.node_writing import key_of
+from agentic_rag_backend.raptor.node_writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GenerationPointer, TreeCatalogue
 
 

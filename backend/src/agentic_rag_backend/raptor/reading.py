@@ -11,7 +11,7 @@ import numpy as np
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.language.words import content_forms, inverse_frequency
-from agentic_rag_backend.raptor.structure.tree_plan import Leaves
+from agentic_rag_backend.raptor.structure.clustering import Leaves
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
 

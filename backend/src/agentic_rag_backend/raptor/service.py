@@ -1,4 +1,7 @@
-"""The tree over a tenant's passages: request a build, run it, read the current tree."""
+"""The tree over a tenant's passages: request a build, run it, read the current tree.
+
+Updates trees automatically some quiet seconds after documents changed, for tenants that enable it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.rebuilds.waiting import Deliver
+from agentic_rag_backend.communities.rebuilds.schedule import Deliver, ThemeSchedule
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.jobs.backoff import PATIENCE_S
+from agentic_rag_backend.jobs.base import PATIENCE_S
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner
@@ -21,10 +24,11 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
 from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
+from agentic_rag_backend.raptor.node_writing import NodeWriter
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.summaries.node_writing import NodeWriter
 from agentic_rag_backend.raptor.tree_publication import NodePoints, TreePublisher
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
+from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationCatalogue
+from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 
 WORKFLOW = "raptor_v1"
@@ -124,3 +128,12 @@ class RaptorService:
         """Return the current tree's figures and the last build job."""
         pointer = await self._trees.pointer(tenant)
         return await self._builds.read_status(tenant, pointer, public_details(pointer.details))
+
+
+class TreeSchedule(ThemeSchedule):
+    """Requests builds of trees. A tenant's first tree is built on request only."""
+
+    @property
+    def generations(self) -> GenerationCatalogue:
+        """The generations of trees."""
+        return self._catalogue.trees

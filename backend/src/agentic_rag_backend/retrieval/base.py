@@ -23,7 +23,7 @@ from agentic_rag_backend.models.embedding.calibration import Calibration, Calibr
 from agentic_rag_backend.retrieval.caching import SingleFlight, TenantCache, forbid_reuse
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.summaries.communities import CommunityCatalogue
+from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.trees import TreeCatalogue
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearchEngine, GraphStore
 from agentic_rag_backend.stores.vector.base import Vector, VectorStore

@@ -25,10 +25,9 @@ from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.stages.correction import Corrector
 from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, Latencies, WithSummaries
-from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.dual_level import BY_FORM, DualLevel, DualLevelOptions, HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.community import CommunityOptions, CommunityRetriever, PassagesBehind

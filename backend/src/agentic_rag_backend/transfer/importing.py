@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.communities.detection.knowledge import read_visible
-from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, searchable_text
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
 from agentic_rag_backend.domain.document import Chunk, Failure, SyntheticQuestion, content_hash, question_id, stable_id
 from agentic_rag_backend.domain.graph import (
     Community,

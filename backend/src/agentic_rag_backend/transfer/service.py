@@ -22,7 +22,9 @@ from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, full, full_os_error, require_room
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
-from agentic_rag_backend.transfer.contents import (
+from agentic_rag_backend.transfer.exporting import Exporter
+from agentic_rag_backend.transfer.importing import Destination, TenantImport
+from agentic_rag_backend.transfer.inspection import (
     Communities,
     EditRecords,
     Entities,
@@ -32,8 +34,6 @@ from agentic_rag_backend.transfer.contents import (
     TreeSummaries,
     read_parts,
 )
-from agentic_rag_backend.transfer.exporting import Exporter
-from agentic_rag_backend.transfer.importing import Destination, TenantImport
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import End, Manifest, TenantName
 from agentic_rag_backend.transfer.verification import verify_archive

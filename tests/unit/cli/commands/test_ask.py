@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.cli.commands.ask import read_history
+from agentic_rag_backend.cli.commands.questions import read_history
 from agentic_rag_backend.errors import InvalidRequest
 
 

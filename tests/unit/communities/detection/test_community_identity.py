@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.detection.community_identity import KEPT_ABOVE, community_ids
+from agentic_rag_backend.communities.detection.community_plan import KEPT_ABOVE, community_ids
 from agentic_rag_backend.communities.detection.hierarchy import DetectedCommunity
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId

@@ -21,7 +21,7 @@ from agentic_rag_backend.communities.detection.hierarchy import (
     EntityName,
     detect_communities,
 )
-from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
+from agentic_rag_backend.communities.detection.leiden import PreviousDivision
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
 from agentic_rag_backend.domain.graph import WeightedEdge
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from agentic_rag_backend.communities.detection.hierarchy import EntityName
-from agentic_rag_backend.communities.generations.publication import embedded_text, searchable_text
+from agentic_rag_backend.communities.generations import embedded_text, searchable_text
 from agentic_rag_backend.communities.summaries.community_evidence import (
     CentralEntity,
     Fact,
@@ -16,7 +16,7 @@ from agentic_rag_backend.communities.summaries.community_evidence import (
     telling_facts,
 )
 from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary, rate_passages
-from agentic_rag_backend.communities.summaries.names import central_names
+from agentic_rag_backend.communities.summaries.keywords import central_names
 from agentic_rag_backend.domain.graph import Label, Support, contains_name
 
 

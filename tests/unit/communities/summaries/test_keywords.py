@@ -6,8 +6,7 @@ import random
 from dataclasses import replace
 
 from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, PassagePhrases, SummaryEvidence
-from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, MAX_PHRASES, select_keywords
-from agentic_rag_backend.communities.summaries.names import central_names
+from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, MAX_PHRASES, central_names, select_keywords
 from agentic_rag_backend.domain.graph import Support
 
 ENTITIES = (

@@ -8,20 +8,12 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import hit_of
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.grading import ANSWERED, RELEVANT, AnswerabilityGrader, grade_of
 from agentic_rag_backend.generation.answerability.judge import Judgement
 from agentic_rag_backend.language.questions import AnswerKind
-
-
-def hit(id: str, score: float) -> Hit:
-    place = Location(start_char=0, end_char=4, start_line=1, end_line=1)
-    chunk = Chunk(id=id, document_id=id, version=1, ordinal=0, text=id, size_tokens=1, content_hash=id, location=place)
-    return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
 
 
 class Judge:
@@ -37,7 +29,9 @@ class Judge:
 
 
 async def grades(judge: Judge) -> list[float]:
-    return await AnswerabilityGrader(cast("Any", judge)).grade("What?", [hit("one", 0.8), hit("two", 0.4), hit("three", 0.2)])
+    return await AnswerabilityGrader(cast("Any", judge)).grade(
+        "What?", [hit_of("one", 0.8), hit_of("two", 0.4), hit_of("three", 0.2)]
+    )
 
 
 async def test_results_with_an_answering_sentence_have_the_grade_of_the_confidence() -> None:

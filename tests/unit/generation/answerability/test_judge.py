@@ -6,17 +6,15 @@ import asyncio
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from evidence_judge import judge
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.answerability.accounts import MAX_QUOTED
-from agentic_rag_backend.generation.answerability.candidates import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.evidence import PassageText, read_evidence
-from agentic_rag_backend.generation.answerability.judge import MAX_QUOTATIONS, AnswerJudge
+from agentic_rag_backend.generation.answerability.judge import MAX_QUOTATIONS, MAX_QUOTED, AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
+from agentic_rag_backend.generation.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.sentence_features import lexical_features
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
@@ -39,45 +37,36 @@ SHED = PassageText("Sheds", "The shed at Sund was painted in summer, and its roo
 CORPUS = (ACCORD, BOAT, YARD, SHED)
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
+async def test_the_sentence_that_answers_comes_first() -> None:
+    for question, answer in [
         ("When was the Narrows Accord signed?", "9 November 2012"),
         ("How wide is the corridor of the Narrows Accord?", "400 metres"),
         ("Who signed the Narrows Accord for the association?", "Tomas Garrow"),
         ("When did the clinic boat Ada Finch begin its visits?", "1 October 2018"),
-    ],
-)
-async def test_the_sentence_that_answers_comes_first(question: str, answer: str) -> None:
-    judgement = await judge().judge(question, CORPUS)
-    assert answer in judgement.quotations[0].written
-    assert judgement.confidence > 0.3
+    ]:
+        judgement = await judge().judge(question, CORPUS)
+        assert answer in judgement.quotations[0].written
+        assert judgement.confidence > 0.3
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+async def test_questions_about_other_things_have_little_confidence() -> None:
+    for question in [
         "Who painted the ceiling of the Sistine Chapel?",
         "How many goals did Brazil score in the final of 1998?",
         "What is the boiling point of ethanol?",
-    ],
-)
-async def test_questions_about_other_things_have_little_confidence(question: str) -> None:
-    assert (await judge().judge(question, CORPUS)).confidence < 0.1
+    ]:
+        assert (await judge().judge(question, CORPUS)).confidence < 0.1
 
 
-@pytest.mark.parametrize(
-    ("answered", "absent"),
-    [
+async def test_an_absent_attribute_has_less_confidence_than_a_stated_one() -> None:
+    for answered, absent in [
         ("When did the clinic boat Ada Finch begin its visits?", "What colour is the clinic boat Ada Finch?"),
         ("When was the Narrows Accord signed?", "When was the Narrows Accord cancelled?"),
         ("When was Pellow Marine Works founded?", "What did Pellow Marine Works earn?"),
         ("How many people does Pellow Marine Works employ?", "How many boats did Pellow Marine Works sink?"),
-    ],
-)
-async def test_an_absent_attribute_has_less_confidence_than_a_stated_one(answered: str, absent: str) -> None:
-    stated, unknown = await judge().judge(answered, CORPUS), await judge().judge(absent, CORPUS)
-    assert unknown.confidence < stated.confidence - 0.1
+    ]:
+        stated, unknown = await judge().judge(answered, CORPUS), await judge().judge(absent, CORPUS)
+        assert unknown.confidence < stated.confidence - 0.1
 
 
 async def test_a_second_hop_comes_from_another_document() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.generation.answerability.units import LIST_CHARACTERS, units_of, window_of
+from agentic_rag_backend.generation.answerability.evidence import LIST_CHARACTERS, units_of, window_of
 
 TABLE = "Crew of the Ada:\n\n| Name | Role |\n| --- | --- |\n| Ann Pell | Pilot |\n| Bo Lind | Cook |"
 LIST = "The yard repairs:\n\n- trawlers\n- ferries\n- pilot boats\n\nIt opened in 1887."
@@ -24,17 +23,14 @@ def window(text: str, within: str) -> str:
     return window_of(units, number).text
 
 
-@pytest.mark.parametrize(
-    ("text", "within", "expected"),
-    [
+def test_a_unit_is_quoted_with_what_belongs_to_it() -> None:
+    for text, within, expected in [
         (TABLE, "Cook", "Bo Lind – Role: Cook."),
         (LIST, "ferries", "The yard repairs: trawlers; ferries; pilot boats"),
         (LIST, "yard", "The yard repairs: trawlers; ferries; pilot boats"),
         (PROSE, "widened", f"The lock was built in 1904. {PROSE.partition('1904. ')[2]}"),
-    ],
-)
-def test_a_unit_is_quoted_with_what_belongs_to_it(text: str, within: str, expected: str) -> None:
-    assert window(text, within) == expected
+    ]:
+        assert window(text, within) == expected
 
 
 def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.generation.answerability.candidates import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
+from agentic_rag_backend.generation.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder, Spans
 from agentic_rag_backend.models.embedding.base import TextVectors
 from agentic_rag_backend.retrieval.caching import ENTRY_BYTES

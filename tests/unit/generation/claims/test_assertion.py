@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.assertion import list_open_parts
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 
 CLAIM = "The committee approved the plan."
 
 
 def reason(document: str, claim: str = CLAIM) -> Reason | None:
-    passage = Passage(marker=1, chunk_id="c", document_id="d", title="Minutes", text=document, start_char=0, score=1.0)
+    passage = passage_of(document, title="Minutes")
     return LexicalVerifier((passage,)).check(Claim(claim, (1,))).reason
 
 
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
+def test_a_part_that_is_not_asserted_is_no_support() -> None:
+    for document, expected in [
         ("The mayor did not say that the committee approved the plan.", "negated"),
         ("The mayor never said the committee approved the plan.", "negated"),
         ("It is not true that the committee approved the plan.", "negated"),
@@ -37,15 +35,12 @@ def reason(document: str, claim: str = CLAIM) -> Reason | None:
         ("The mayor asked if the committee approved the plan.", "modality"),
         ("If the committee approved the plan, the road would be built.", "modality"),
         ("The road was closed unless the committee approved the plan.", "modality"),
-    ],
-)
-def test_a_part_that_is_not_asserted_is_no_support(document: str, expected: Reason) -> None:
-    assert reason(document) == expected
+    ]:
+        assert reason(document) == expected
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
+def test_a_part_that_is_asserted_supports() -> None:
+    for document in [
         "The mayor said that the committee approved the plan.",
         "The mayor did not know that the committee approved the plan.",
         "Nobody noticed that the committee approved the plan.",
@@ -60,15 +55,12 @@ def test_a_part_that_is_not_asserted_is_no_support(document: str, expected: Reas
         "It is true that the committee approved the plan.",
         "The committee approved the plan, which is true.",
         "The road was closed, some say. The committee approved the plan.",
-    ],
-)
-def test_a_part_that_is_asserted_supports(document: str) -> None:
-    assert reason(document) is None
+    ]:
+        assert reason(document) is None
 
 
-@pytest.mark.parametrize(
-    ("document", "claim"),
-    [
+def test_a_claim_that_keeps_the_words_before_the_part_holds() -> None:
+    for document, claim in [
         (
             "The mayor did not say that the committee approved the plan.",
             "The mayor did not say that the committee approved the plan.",
@@ -77,10 +69,8 @@ def test_a_part_that_is_asserted_supports(document: str) -> None:
         ("It is unclear whether the committee approved the plan.", "Whether the committee approved the plan is unclear."),
         ("The mayor denied that the committee approved the plan.", "The mayor denied the committee approved the plan."),
         ("If the committee approved the plan, the road would be built.", "The road would be built if the committee approved it."),
-    ],
-)
-def test_a_claim_that_keeps_the_words_before_the_part_holds(document: str, claim: str) -> None:
-    assert reason(document, claim) is None
+    ]:
+        assert reason(document, claim) is None
 
 
 def test_a_part_ends_with_its_clause() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import read_tokens
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
 from agentic_rag_backend.language.vocabulary.lexicon import language_of_code
 from agentic_rag_backend.models.embedding.base import Vectors
@@ -43,41 +42,34 @@ class Silent(Agreeing):
 
 
 async def reason_of(text: str, claim: str) -> str | None:
-    held = Passage(marker=1, chunk_id="c1", document_id="d1", title="", text=text, start_char=0, score=1.0)
+    held = passage_of(text)
     verifier = EmbeddingVerifier(LexicalVerifier([held]), RelativeSimilarity(Agreeing()))
     (verdict,) = await verifier.verify([Claim(claim, (1,))])
     return verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "claim", "reason"),
-    [
+async def test_a_changed_detail_across_languages_is_found() -> None:
+    for text, claim, reason in [
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "The shipyard was no longer founded in 1887.", "negated"),
         ("Die Werft beschäftigt 340 Menschen.", "The shipyard employs fifty people.", "number"),
         ("Die Werft beschäftigt 340 Menschen.", "The shipyard employs three hundred people.", "number"),
         ("The shipyard was founded in 1887 by Johann Harms.", "Die Werft wurde 1887 kaum gegründet.", "negated"),
-    ],
-)
-async def test_a_changed_detail_across_languages_is_found(text: str, claim: str, reason: str) -> None:
-    assert await reason_of(text + (ENGLISH if text.startswith("The") else GERMAN), claim) == reason
+    ]:
+        assert await reason_of(text + (ENGLISH if text.startswith("The") else GERMAN), claim) == reason
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
+async def test_a_hedge_that_is_dropped_with_its_verb_form_is_found() -> None:
+    for text, claim in [
         ("Le nouveau phare du port pourrait ouvrir en 2027.", "Le nouveau phare du port ouvre en 2027."),
         ("El nuevo faro del puerto podría abrir en 2027.", "El nuevo faro del puerto abre en 2027."),
         ("Il nuovo faro del porto potrebbe aprire nel 2027.", "Il nuovo faro del porto aprirà nel 2027."),
-    ],
-)
-async def test_a_hedge_that_is_dropped_with_its_verb_form_is_found(text: str, claim: str) -> None:
-    assert await reason_of(text, claim) == "modality"
-    assert await reason_of(text, text) is None
+    ]:
+        assert await reason_of(text, claim) == "modality"
+        assert await reason_of(text, text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
+async def test_a_translated_detail_is_kept() -> None:
+    for text, claim in [
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Harms founded the shipyard in 1887."),
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Ferries were built there."),
         ("Die Werft wurde 1887 von Johann Harms gegründet.", "Founded in 1887, the shipyard is old."),
@@ -88,20 +80,15 @@ async def test_a_hedge_that_is_dropped_with_its_verb_form_is_found(text: str, cl
         ("The shipyard was founded in 1887 by Johann Harms.", "Harms gründete die Werft 1887."),
         ("The shipyard was founded in 1887 by Johann Harms.", "Seitdem ist die Werft an dem Fluss."),
         ("The shipyard was founded in 1887 by Johann Harms.", "Gegründet wurde die Werft 1887."),
-    ],
-)
-async def test_a_translated_detail_is_kept(text: str, claim: str) -> None:
-    assert await reason_of(text + (ENGLISH if text.startswith("The") else GERMAN), claim) is None
+    ]:
+        assert await reason_of(text + (ENGLISH if text.startswith("The") else GERMAN), claim) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "values"),
-    [
+def test_number_words_have_values() -> None:
+    for code, text, values in [
         ("en", "twelve, two, and a half", ["12", "2"]),
         ("de", "zwölf, zwanzig, halben, dreimal", ["12", "20", "0.5", "3"]),
         ("fr", "douze, vingt, demi", ["12", "20", "0.5"]),
         ("zh", "二十五名，三千人，一九九八年", ["25", "3000", "1998"]),
-    ],
-)
-def test_number_words_have_values(code: str, text: str, values: list[str]) -> None:
-    assert [term.form for term in read_tokens(text, language_of_code(code)) if term.number] == values
+    ]:
+        assert [term.form for term in read_tokens(text, language_of_code(code)) if term.number] == values

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 
 ACTIVE = (
     "Anna Petersen besiegte Karl Meier bei der Wahl 2014. Karl Meier wurde danach Stellvertreter. "
@@ -73,7 +73,7 @@ IN_ANOTHER_ORDER: Mapping[str, Sequence[str]] = {
 
 
 def verdicts(text: str, claims: Sequence[str]) -> dict[str, str | None]:
-    held = Passage(marker=1, chunk_id="c1", document_id="d1", title="", text=text, start_char=0, score=1.0)
+    held = passage_of(text)
     lexical = LexicalVerifier([held])
     return {claim: lexical.check(Claim(claim, (1,))).reason for claim in claims}
 

@@ -10,6 +10,7 @@ import pytest
 from language_answers import CLAIMS, FURTHER_CLAIMS, PASSAGES, SUBJECTS
 from language_sets import PASSAGES as OTHER_PASSAGES
 from numpy.typing import NDArray
+from sample_passages import passage_of
 
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Verdict
@@ -26,21 +27,8 @@ LEAST_KEPT = 0.9
 LEAST_CAUGHT = 0.9
 
 
-def passage(marker: int, text: str, title: str = "", language: str = "") -> Passage:
-    return Passage(
-        marker=marker,
-        chunk_id=f"c{marker}",
-        document_id=f"d{marker}",
-        title=title,
-        text=text,
-        start_char=0,
-        score=1.0,
-        language=language,
-    )
-
-
 def passages_in(code: str) -> list[Passage]:
-    return [passage(number, text, title) for number, (title, text) in enumerate(zip(SUBJECTS, PASSAGES[code], strict=True), 1)]
+    return [passage_of(text, number, title) for number, (title, text) in enumerate(zip(SUBJECTS, PASSAGES[code], strict=True), 1)]
 
 
 @pytest.mark.parametrize("code", ["de", "fr", "zh"])
@@ -54,7 +42,7 @@ def test_right_claims_are_kept_and_wrong_ones_dropped(code: str) -> None:
     ]
     others = OTHER_PASSAGES[code]
     for key, holds, text in FURTHER_CLAIMS[code]:
-        verdicts.append((holds, LexicalVerifier([passage(1, others[key], key)]).check(Claim(text, (1,)))))
+        verdicts.append((holds, LexicalVerifier([passage_of(others[key], 1, key)]).check(Claim(text, (1,)))))
     right = [verdict.holds for holds, verdict in verdicts if holds]
     wrong = [not verdict.holds for holds, verdict in verdicts if not holds]
     assert sum(right) / len(right) >= LEAST_KEPT, [verdict for holds, verdict in verdicts if holds and not verdict.holds]
@@ -79,7 +67,7 @@ def test_the_quote_is_verbatim_and_a_wrong_marker_is_corrected() -> None:
 
 
 def test_quoted_words_must_be_in_the_passage() -> None:
-    held = passage(1, "Der Kapitän nannte das Schiff „eine schwimmende Scheune“ und verließ es noch am selben Abend.")
+    held = passage_of("Der Kapitän nannte das Schiff „eine schwimmende Scheune“ und verließ es noch am selben Abend.", 1)
     lexical = LexicalVerifier([held])
     assert lexical.check(Claim("Der Kapitän nannte das Schiff „eine schwimmende Scheune“.", (1,))).holds
     assert lexical.check(Claim("Der Kapitän nannte das Schiff „ein schwimmendes Grab“.", (1,))).reason == "quote"
@@ -88,12 +76,12 @@ def test_quoted_words_must_be_in_the_passage() -> None:
 def test_the_language_of_metadata_decides_for_a_passage_that_shows_none() -> None:
     text = "Strandkorbverleih Harms: Tageskarte 12 Euro, Wochenkarte 60 Euro."
     claim = Claim("Tageskarte Strandkorbverleih Harms kostet 12 Euro.", (1,))
-    assert not LexicalVerifier([passage(1, text)]).check(claim).holds
-    assert LexicalVerifier([passage(1, text, language="de")]).check(claim).holds
+    assert not LexicalVerifier([passage_of(text, 1)]).check(claim).holds
+    assert LexicalVerifier([passage_of(text, 1, language="de")]).check(claim).holds
 
 
 def test_passages_in_scripts_of_several_languages_are_compared_by_words() -> None:
-    held = passage(1, "Маяк построили в 1887 году на острове Валаам. Его высота составляет 34 метра.")
+    held = passage_of("Маяк построили в 1887 году на острове Валаам. Его высота составляет 34 метра.", 1)
     lexical = LexicalVerifier([held])
     assert lexical.check(Claim("Маяк на острове Валаам построили в 1887 году.", (1,))).holds
     assert lexical.check(Claim("Маяк на острове Валаам построили в 1878 году.", (1,))).reason == "number"
@@ -143,10 +131,10 @@ class TwoLanguages:
         return found
 
 
-GERMAN = passage(
-    1,
+GERMAN = passage_of(
     "Die Werft Harms wurde 1887 von Johann Harms in Elsfleth gegründet. Sie beschäftigt heute 340 Menschen und baut Fähren "
     "aus Stahl. Im Winter wird dort nicht gearbeitet.",
+    1,
     "Werft",
 )
 ENCODER = TwoLanguages(
@@ -167,19 +155,16 @@ async def test_a_claim_in_another_language_is_quoted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+async def test_a_changed_claim_in_another_language_does_not_hold() -> None:
+    for text, reason in [
         ("Johann Harms founded the shipyard in Elsfleth in 1878.", "number"),
         ("Johann Harms founded the shipyard in Bremen in 1887.", "name"),
         ("Johann Claasen founded the shipyard in Elsfleth in 1887.", "name"),
         ("Johann Harms never founded the shipyard in Elsfleth in 1887.", "negated"),
         ("They work there in the winter.", "negated"),
         ("The shipyard was destroyed in the war.", "unsupported"),
-    ],
-)
-async def test_a_changed_claim_in_another_language_does_not_hold(text: str, reason: str) -> None:
-    assert (await verdict_of(text)).reason == reason
+    ]:
+        assert (await verdict_of(text)).reason == reason
 
 
 async def test_without_an_encoder_of_both_languages_the_reason_is_the_language() -> None:
@@ -203,34 +188,33 @@ async def test_names_in_other_letters_cannot_be_compared() -> None:
 
 
 async def test_an_english_answer_cites_german_and_english_passages() -> None:
-    english = passage(2, "The Tidal Array was switched on in 2011. It feeds 40 megawatts into the grid of Sund.", "Tidal Array")
+    english = passage_of(
+        "The Tidal Array was switched on in 2011. It feeds 40 megawatts into the grid of Sund.", 2, "Tidal Array"
+    )
     verifier = EmbeddingVerifier(LexicalVerifier([GERMAN, english]), RelativeSimilarity(ENCODER))
     claims = [Claim("The shipyard employs 340 people.", (1,)), Claim("The Tidal Array was switched on in 2011.", (2,))]
     verdicts = await verifier.verify(claims)
     assert [[support.passage.marker for support in verdict.supports] for verdict in verdicts] == [[1], [2]]
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
+async def test_an_english_sentence_with_foreign_names_is_english() -> None:
+    """Two function words of another language, as in "van der Rohe", let an embedder accept a sentence that roles refuse."""
+    for text, claim in [
         (
             "Ludwig van der Rohe sued Edith Farnsworth over unpaid fees.",
             "Edith Farnsworth sued Ludwig van der Rohe over unpaid fees.",
         ),
         ("Van Buren won over Clay in 1836.", "Clay won over Van Buren in 1836."),
         ("Microsoft acquired Nokia in 2013 so Nokia left phones.", "So Nokia acquired Microsoft in 2013."),
-    ],
-)
-async def test_an_english_sentence_with_foreign_names_is_english(text: str, claim: str) -> None:
-    """Two function words of another language, as in "van der Rohe", let an embedder accept a sentence that roles refuse."""
-    alike = TwoLanguages((text, claim))
-    assert (await verdict_of(claim, encoder=alike, held=passage(1, text))).reason == "roles"
+    ]:
+        alike = TwoLanguages((text, claim))
+        assert (await verdict_of(claim, encoder=alike, held=passage_of(text, 1))).reason == "roles"
 
 
 async def test_a_claim_that_its_own_language_contradicts_is_not_accepted_across() -> None:
     """An embedder does not see that names changed places, and a passage in another language states the same event."""
-    english = passage(1, "Johann Harms sued Anna Petersen over unpaid fees.")
-    german = passage(2, "Johann Harms verklagte die Kapitänin Anna Petersen wegen der Rechnungen auf dem Schiff.")
+    english = passage_of("Johann Harms sued Anna Petersen over unpaid fees.", 1)
+    german = passage_of("Johann Harms verklagte die Kapitänin Anna Petersen wegen der Rechnungen auf dem Schiff.", 2)
     encoder = TwoLanguages(("verklagte", "sued"))
     verifier = EmbeddingVerifier(LexicalVerifier([english, german]), RelativeSimilarity(encoder))
     claims = [Claim("Anna Petersen sued Johann Harms over unpaid fees.", (1,)), Claim("Johann Harms sued the captain.", (2,))]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, ClaimReader, read_claims
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_claims_and_markers() -> None:
+    for text, expected in [
         ("Tides rise. [1]", [("Tides rise.", (1,))]),
         ("Tides rise [1].", [("Tides rise.", (1,))]),
         ("Tides rise. [1] Boats leave [2].", [("Tides rise.", (1,)), ("Boats leave.", (2,))]),
@@ -32,10 +31,8 @@ from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, Cl
         ("Tides rise. [1][", [("Tides rise.", (1,))]),
         ("Tides rise. [1", [("Tides rise.", ())]),
         ("Tides rise. [passage", [("Tides rise.", ())]),
-    ],
-)
-def test_claims_and_markers(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
-    assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
+    ]:
+        assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
 
 
 def test_a_range_makes_no_work() -> None:
@@ -122,9 +119,8 @@ def test_a_marker_between_two_words_does_not_join_them() -> None:
     assert [claim.text for claim in read_claims("In the U.S. The[1]tide rises.")] == ["In the U.S.", "The tide rises."]
 
 
-@pytest.mark.parametrize(
-    "marker",
-    [
+def test_forms_of_markers() -> None:
+    for marker in [
         "[2]",
         "[Passage 2]",
         "[source 2]",
@@ -136,18 +132,15 @@ def test_a_marker_between_two_words_does_not_join_them() -> None:
         '<passage id="2" title="Tides">',
         "[2, 2]",
         "**[2]**",
-    ],
-)
-def test_forms_of_markers(marker: str) -> None:
-    assert read_claims(f"Mira Voss founded it {marker}. It studies tides.") == [
-        Claim("Mira Voss founded it.", (2,)),
-        Claim("It studies tides.", ()),
-    ]
+    ]:
+        assert read_claims(f"Mira Voss founded it {marker}. It studies tides.") == [
+            Claim("Mira Voss founded it.", (2,)),
+            Claim("It studies tides.", ()),
+        ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_what_models_write_around_an_answer_is_no_part_of_it() -> None:
+    for text, expected in [
         ("</passage> [1]", []),
         ("<passage 2>\nIt studies tides.\n</passage>\n[2]", [("It studies tides.", (2,))]),
         ("Answer: It studies tides [1].", [("It studies tides.", (1,))]),
@@ -157,19 +150,16 @@ def test_forms_of_markers(marker: str) -> None:
             [('Use <b>bold</b> in <div class="a">.', ()), ('A <source src="a"> ends.', (1,))],
         ),
         ("Call f(1). The list (2) is long.", [("Call f(1).", ()), ("The list (2) is long.", ())]),
-    ],
-)
-def test_what_models_write_around_an_answer_is_no_part_of_it(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
-    assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
+    ]:
+        assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
 
 
 OBJECT = '{"answer": "It studies tides [1]."}'
 TIDES = Claim("It studies tides.", (1,))
 
 
-@pytest.mark.parametrize(
-    ("text", "before"),
-    [
+def test_an_answer_in_an_object_is_unwrapped() -> None:
+    for text, before in [
         (OBJECT, []),
         (f"```json\n{OBJECT}\n```", []),
         ('{"answer": "It studies tides [1].", "sources": [1]}', []),
@@ -180,16 +170,14 @@ TIDES = Claim("It studies tides.", (1,))
         (f"Sure! Here it is as JSON:\n\n```json\n{OBJECT}\n```\nI hope this helps.", ["Sure!"]),
         (f"As {{asked}}: {OBJECT}\n{OBJECT}", []),
         ("Moss grows [2]. Here:\n{'answer': 'It studies tides [1].'}", ["Moss grows."]),
-    ],
-)
-def test_an_answer_in_an_object_is_unwrapped(text: str, before: list[str]) -> None:
-    for size in (1, 3, len(text)):
-        reader = ClaimReader()
-        pieces = [text[start : start + size] for start in range(0, len(text), size)]
-        *others, last = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
-        assert [claim.text for claim in others] == before
-        assert last == TIDES
-        assert reader.text.endswith("It studies tides [1].")
+    ]:
+        for size in (1, 3, len(text)):
+            reader = ClaimReader()
+            pieces = [text[start : start + size] for start in range(0, len(text), size)]
+            *others, last = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
+            assert [claim.text for claim in others] == before
+            assert last == TIDES
+            assert reader.text.endswith("It studies tides [1].")
 
 
 @pytest.mark.parametrize("text", ['Send {"name": "Moss"} to it [1].', '{"answer": "It stu', "{} is empty [1].", "[{x}]"])

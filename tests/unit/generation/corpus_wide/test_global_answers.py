@@ -14,11 +14,11 @@ from evidence_judge import judge
 from hashed_words import HashedWords
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import theme_of, visible_of
 
 from agentic_rag_backend.domain.answer import Answer
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.usage import Usage
@@ -49,32 +49,12 @@ SENTENCES = {
 
 
 def visible(id: str, text: str) -> VisibleChunk:
-    chunk = Chunk(
-        id=id,
-        document_id=f"d{id}",
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=1,
-        content_hash=id,
-        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
-    )
-    return VisibleChunk(chunk=chunk, document_title=f"Title {id}", document_key=id, metadata={})
+    return visible_of(text, id, title=f"Title {id}", key=id, document_id=f"d{id}")
 
 
 def theme(id: str, score: float = 0.5, sentences: Mapping[str, str] = SENTENCES) -> ThemeHit:
     finding = Finding(sentences[id], (Support(f"d{id}", 1, id),))
-    return ThemeHit(
-        id=f"t{id}",
-        name=f"Theme {id}",
-        summary=f"About {id}.",
-        keywords=(),
-        entity_count=3,
-        level=0,
-        generation=1,
-        score=score,
-        findings=(finding,),
-    )
+    return theme_of(f"t{id}", score, name=f"Theme {id}", summary=f"About {id}.", findings=(finding,))
 
 
 Says = Callable[[ModelRequest], Mapping[str, Any] | Exception]

@@ -7,46 +7,25 @@ from collections.abc import Sequence
 
 import pytest
 from hashed_words import HashedWords
+from sample_passages import theme_of, visible_of
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
-from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 
 QUESTION = "What do the volunteers of the harbour do?"
 
 
-def visible(id: str, text: str, title: str = "") -> VisibleChunk:
-    chunk = Chunk(
-        id=id,
-        document_id=f"d{id}",
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=1,
-        content_hash=id,
-        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
-    )
-    return VisibleChunk(chunk=chunk, document_title=title, document_key=id, metadata={})
+def visible(id: str, text: str) -> VisibleChunk:
+    return visible_of(text, id, title="", key=id, document_id=f"d{id}")
 
 
-def theme(id: str, name: str, statement: str, score: float = 0.4) -> ThemeHit:
-    return ThemeHit(
-        id=f"t{id}",
-        name=name,
-        summary="",
-        keywords=(),
-        entity_count=3,
-        level=0,
-        generation=1,
-        score=score,
-        findings=(Finding(statement, (Support(f"d{id}", 1, id),)),),
-    )
+def theme(id: str, name: str, statement: str) -> ThemeHit:
+    return theme_of(f"t{id}", 0.4, name=name, findings=(Finding(statement, (Support(f"d{id}", 1, id),)),))
 
 
 def collected(*texts: str, near: Sequence[str] = ()) -> Collected:
@@ -118,14 +97,15 @@ async def test_a_question_about_concerns_is_answered_only_by_concerns() -> None:
     assert not (await ask(collected(plain), "What are the main concerns of the staff of the harbour?")).points
 
 
-@pytest.mark.parametrize(
-    ("question", "name"),
-    [("What worries the fishers?", "concerns"), ("Which benefits did it bring?", "benefits"), ("What are the plans?", "plans")],
-)
-def test_aspects(question: str, name: str) -> None:
-    aspect = aspect_of(question)
-    assert aspect is not None
-    assert aspect.name == name
+def test_aspects() -> None:
+    for question, name in [
+        ("What worries the fishers?", "concerns"),
+        ("Which benefits did it bring?", "benefits"),
+        ("What are the plans?", "plans"),
+    ]:
+        aspect = aspect_of(question)
+        assert aspect is not None
+        assert aspect.name == name
 
 
 def test_a_question_without_an_aspect_and_a_sentence_that_expresses_one() -> None:

@@ -6,25 +6,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
+from sample_passages import passage_of as passage_at
+from sample_passages import visible_of
+
+from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison, Filter
-from agentic_rag_backend.domain.location import Location, Region
+from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.generation.evidence.context import (
+    LEAST_EVIDENCE,
     Context,
     Passage,
+    PromptBudget,
     build_context,
     halve_context,
     passage_of,
     size_tokens,
+    turn_tokens,
 )
 from agentic_rag_backend.generation.evidence.expansion import MAX_WIDENED, widen_context
-from agentic_rag_backend.generation.evidence.token_budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.rendering import at_the_ends, render_messages
 from agentic_rag_backend.language.tokens import estimate_tokens
-from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.models.llm.model_traits import UNKNOWN_WINDOW, context_window
+from agentic_rag_backend.models.llm.base import UNKNOWN_WINDOW, Message, context_window
 from agentic_rag_backend.prompts import built_in
 
 TENANT = Tenant(TenantId.new(), "t", TenantState.ACTIVE, 1, datetime(2030, 1, 1, tzinfo=UTC))
@@ -35,11 +39,8 @@ SENTENCES = ("The quay was built in 2023.", "It is 210 metres long.", "The pier 
 def chunk(
     id: str, text: str, *, document: str = "d", start: int = 0, headings: tuple[str, ...] = (), category: str = ""
 ) -> VisibleChunk:
-    location = Location(start_char=start, end_char=start + len(text), start_line=1, end_line=1, headings=headings)
-    made = Chunk(id=id, document_id=document, version=1, ordinal=0, text=text, size_tokens=1, content_hash="", location=location)
-    return VisibleChunk(
-        chunk=made, document_title="Title", document_key=None, metadata={"category": category} if category else {}
-    )
+    metadata = {"category": category} if category else {}
+    return visible_of(text, id, title="Title", metadata=metadata, document_id=document, start=start, headings=headings)
 
 
 def found(*chunks: VisibleChunk) -> Retrieval:
@@ -214,16 +215,7 @@ def test_half_of_a_context_has_half_of_its_text() -> None:
 
 
 def passage(marker: int, *, beside: int | None = None, start: int = 0) -> Passage:
-    return Passage(
-        marker=marker,
-        chunk_id=f"c{marker}",
-        document_id="d",
-        title="T",
-        text="x",
-        start_char=start,
-        score=1 / marker,
-        beside=beside,
-    )
+    return passage_at("x", marker, "T", start=start, document_id="d", score=1 / marker, beside=beside)
 
 
 def test_the_best_evidence_is_at_the_ends() -> None:

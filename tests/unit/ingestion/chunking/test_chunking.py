@@ -189,20 +189,17 @@ def test_time_is_linear() -> None:
         assert seconds(text * 4) < 16 * seconds(text) + 0.1
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_outside_their_limits_are_refused() -> None:
+    for options, message in [
         (ChunkingOptions(strategy="magic"), "magic.*recursive"),
         (ChunkingOptions(unit="lines"), "lines.*tokens, characters"),
         (ChunkingOptions(chunk_size=15), "16 to 2048 tokens; it is 15"),
         (ChunkingOptions(chunk_size=20000, unit="characters"), "64 to 16384 characters; it is 20000"),
         (ChunkingOptions(overlap=-1), "0 to 110"),
         (ChunkingOptions(overlap=111), "it is 111"),
-    ],
-)
-def test_options_outside_their_limits_are_refused(options: ChunkingOptions, message: str) -> None:
-    with pytest.raises(InvalidRequest, match=message):
-        check_options(options)
+    ]:
+        with pytest.raises(InvalidRequest, match=message):
+            check_options(options)
 
 
 def test_every_layer_names_the_same_strategies() -> None:

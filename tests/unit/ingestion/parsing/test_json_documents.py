@@ -48,12 +48,23 @@ def test_lines_of_flat_objects_are_a_table() -> None:
         (JSON, b"[" * 100_000, f"more than {MAX_DEPTH} levels"),
         (JSON, b"[" * 70 + b"]" * 70, f"more than {MAX_DEPTH} levels"),
         (JSON, b"[[], {}, null]", "no text"),
-        (JSONL, b'{"a": 1}\nnope\n', "line 2: the file is not valid JSON"),
+        (JSONL, b'{"a": 1}\nnope\nno\n', "line 2: the file is not valid JSON"),
     ],
 )
 def test_bad_files_are_refused_with_the_reason(media_type: str, content: bytes, told: str) -> None:
     with pytest.raises(UnreadableDocument, match=told):
         parser_of(media_type).parse(content)
+
+
+def test_wrong_lines_of_json_lines_are_left_out_with_a_warning() -> None:
+    parser = parser_of(JSONL)
+    content = b'// a comment\n{"a":1}\n{"a":2\n{"a":3}\n'
+    parsed = parser.parse(content)
+    assert parsed.text == "| a |\n| --- |\n| 1 |\n| 3 |"
+    assert parsed.warnings == ("not in the text: lines that are not JSON (2: 1, 3)",)
+    assert parser.check(content, is_whole=True).text
+    with pytest.raises(UnreadableDocument, match="line 1"):
+        parser.check(b"prose\n" * 300, is_whole=False)
 
 
 @given(VALUES)

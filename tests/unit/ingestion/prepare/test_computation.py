@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import chunk_of
 
 from agentic_rag_backend.domain.document import Chunk, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.graph import Extraction
@@ -61,20 +62,7 @@ class QuietExtractor:
 
 
 def chunks(*texts: str) -> list[Chunk]:
-    place = Location(start_char=0, end_char=1, start_line=1, end_line=1)
-    return [
-        Chunk(
-            id=f"c{n}",
-            document_id="d",
-            version=1,
-            ordinal=n,
-            text=text,
-            size_tokens=1,
-            content_hash=content_hash(text),
-            location=place,
-        )
-        for n, text in enumerate(texts)
-    ]
+    return [chunk_of(text, f"c{n}", ordinal=n) for n, text in enumerate(texts)]
 
 
 def computation(embedder: FussyEmbedder, extractor: QuietExtractor | None = None) -> Computation:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sample_passages import chunk_of
 from scripted_models import Reply, ScriptedModel
 
-from agentic_rag_backend.domain.document import Chunk, content_hash
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.ingestion.questions.asking import writers_with
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
@@ -21,17 +21,7 @@ PATTERN = "What is the Heron?"
 
 
 def chunk(number: int, text: str = TEXT) -> Chunk:
-    place = Location(start_char=0, end_char=len(text), start_line=1, end_line=1, headings=("Turbines",))
-    return Chunk(
-        id=f"c{number}",
-        document_id="d",
-        version=1,
-        ordinal=number,
-        text=text,
-        size_tokens=1,
-        content_hash=content_hash(text),
-        location=place,
-    )
+    return chunk_of(text, f"c{number}", ordinal=number, headings=("Turbines",))
 
 
 def item(passage: int, question: str) -> dict[str, Any]:

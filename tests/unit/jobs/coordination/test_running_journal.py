@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentic_rag_backend.jobs.coordination import running_journal as module
-from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination import recovery as module
+from agentic_rag_backend.jobs.coordination.recovery import RunningJournal
 
 
 def test_the_next_process_reads_what_ran(tmp_path: Path) -> None:

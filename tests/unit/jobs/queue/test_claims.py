@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.queue.claims import UnstartedClaims
+from agentic_rag_backend.jobs.queue.execution import UnstartedClaims
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
 
 TENANT = TenantId.new()

@@ -15,10 +15,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination import membership
-from agentic_rag_backend.jobs.coordination.crash_counter import forgive_kills
 from agentic_rag_backend.jobs.coordination.membership import Others
-from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, RunningJournal, forgive_kills
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue import workflow_table

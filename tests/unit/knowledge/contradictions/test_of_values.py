@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sample_passages import visible_of
 
 from agentic_rag_backend.domain.contradictions import Contradiction
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.knowledge.contradictions.passages import PassageReadings, contradictions_in_text
@@ -17,9 +18,8 @@ PLACE = Location(start_char=0, end_char=1, start_line=1, end_line=1)
 
 
 def passage(document: str, text: str, *, title: str = "", date: str | None = None) -> VisibleChunk:
-    made: dict[str, Any] = {"text": text, "content_hash": "", "size_tokens": 1, "ordinal": 0, "location": PLACE}
-    chunk = Chunk(id=f"{document}.c", document_id=document, version=1, **made)
-    return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={} if date is None else {"date": date})
+    metadata = {} if date is None else {"date": date}
+    return visible_of(text, f"{document}.c", title=title, metadata=metadata, document_id=document)
 
 
 def found(*passages: VisibleChunk) -> list[Contradiction]:
@@ -34,21 +34,17 @@ def between(one: str, other: str, **given: Any) -> list[tuple[str, str, str]]:
 OPENED = "The Mirrow Tidal Array was opened on 14 June 2014, in bright sun."
 
 
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [
+def test_two_dates_of_one_event() -> None:
+    for other, expected in [
         ("The Mirrow Tidal Array was opened on 2 September 2014.", ("date", "14 June 2014", "2 September 2014")),
         ("The MTA was opened in 2013.", ("date", "14 June 2014", "2013")),
         ("On 2 September 2014 the Mirrow Tidal Array was opened.", ("date", "14 June 2014", "2 September 2014")),
-    ],
-)
-def test_two_dates_of_one_event(other: str, expected: tuple[str, str, str]) -> None:
-    assert between(OPENED, other) == [expected]
+    ]:
+        assert between(OPENED, other) == [expected]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_sentences_that_contradict_nothing() -> None:
+    for other in [
         "The Mirrow Tidal Array was opened in 2014.",
         "The Mirrow Tidal Array was opened in June 2014.",
         "The Mirrow Tidal Array was reopened on 2 September 2018.",
@@ -62,10 +58,8 @@ def test_two_dates_of_one_event(other: str, expected: tuple[str, str, str]) -> N
         "The Mirrow Tidal Array was opened on 14 June 2014, and not, as reported, on 2 September 2014.",
         "The Mirrow Tidal Array | opened | 2018",
         "",
-    ],
-)
-def test_sentences_that_contradict_nothing(other: str) -> None:
-    assert between(OPENED, other) == []
+    ]:
+        assert between(OPENED, other) == []
 
 
 def test_a_document_does_not_contradict_itself() -> None:

@@ -3,20 +3,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from cpu_time import cpu_s
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.knowledge.conftest import MakeChunks
 
 from agentic_rag_backend.domain.graph import Alias, Extraction
 from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_PER_SENTENCE
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.topics import topic
-
-if TYPE_CHECKING:
-    from tests.unit.knowledge.conftest import MakeChunks
 
 EXTRACTOR = RuleExtractor()
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from itertools import permutations
 
-import pytest
-
 from agentic_rag_backend.knowledge.identity.bearers import Bearer, choose_ids, divide
 from agentic_rag_backend.language.descriptions import Description
 
@@ -31,9 +29,8 @@ def test_people_of_one_name_are_divided_in_any_order() -> None:
         assert documents(list(order)) == [["a", "b"], ["c"], ["d"]]
 
 
-@pytest.mark.parametrize(
-    ("said", "near", "expected"),
-    [
+def test_other_documents_join_a_bearer_or_stay_undecided() -> None:
+    for said, near, expected in [
         ("male", (), "c"),  # the only one who is no woman
         ("", ("narrows accord", "ingrid vassall"), "c"),
         ("", ("narrows accord",), None),  # one name may be a coincidence
@@ -42,12 +39,10 @@ def test_people_of_one_name_are_divided_in_any_order() -> None:
         ("female", (), None),
         ("nurse", (), "a"),
         ("", (), None),
-    ],
-)
-def test_other_documents_join_a_bearer_or_stay_undecided(said: str, near: tuple[str, ...], expected: str | None) -> None:
-    division = divide(THREE)
-    number = division.place(bearer("z", said, *near))
-    assert (None if number is None else division.groups[number][0].document_id) == expected
+    ]:
+        division = divide(THREE)
+        number = division.place(bearer("z", said, *near))
+        assert (None if number is None else division.groups[number][0].document_id) == expected
 
 
 def test_without_evidence_of_difference_a_name_is_one_bearer() -> None:
@@ -73,18 +68,15 @@ def test_ids_are_kept_by_the_larger_part_and_never_shared() -> None:
     assert choose_ids(divide(held), "whole") == ["x", None, None]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_written_description_is_read_again() -> None:
+    for text in [
         "",
         "nurse",
         "painter, engraver; born 1901; died 1970",
         "oceanographer; born 1976; female",
         "songwriters; male; (1902 film)",
-    ],
-)
-def test_a_written_description_is_read_again(text: str) -> None:
-    assert Description.parse(text).written == text
+    ]:
+        assert Description.parse(text).written == text
 
 
 def test_a_description_with_unknown_parts_is_read_as_far_as_it_is_known() -> None:

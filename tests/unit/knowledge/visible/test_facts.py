@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from sample_passages import visible_of
+
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge, StatedFact, Support
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.model.inquiries import DEFAULT_ONTOLOGY
@@ -22,11 +23,7 @@ OLD, NEW, OTHER = Support("d1", 1, "c1"), Support("d1", 2, "c1"), Support("d2", 
 
 
 def passage(id: str, document: str, version: int) -> VisibleChunk:
-    at = Location(start_char=0, end_char=1, start_line=1, end_line=1)
-    chunk = Chunk(
-        id=id, document_id=document, version=version, text="text", content_hash=id, size_tokens=1, ordinal=0, location=at
-    )
-    return VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={})
+    return visible_of("text", id, document_id=document, version=version)
 
 
 C1, C2 = passage("c1", "d1", 2), passage("c2", "d2", 1)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import visible_of
 
 from agentic_rag_backend.communities.detection.knowledge import read_visible
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import (
     ChunkMentions,
     DocumentNames,
@@ -18,7 +19,6 @@ from agentic_rag_backend.domain.graph import (
     Naming,
     Support,
 )
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import Knowledge
@@ -33,18 +33,7 @@ VERSIONS = st.dictionaries(DOCUMENTS, st.integers(1, 3))
 
 
 def passage(document: str, version: int, text: str = "text", *, title: str = "", headings: tuple[str, ...] = ()) -> VisibleChunk:
-    at = Location(start_char=0, end_char=1, start_line=1, end_line=1, headings=headings)
-    chunk = Chunk(
-        id=f"{document}.c",
-        document_id=document,
-        version=version,
-        text=text,
-        content_hash="h",
-        size_tokens=1,
-        ordinal=0,
-        location=at,
-    )
-    return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={})
+    return visible_of(text, f"{document}.c", title=title, document_id=document, version=version, headings=headings)
 
 
 @given(versions=VERSIONS, document=DOCUMENTS, version=st.integers(1, 3))

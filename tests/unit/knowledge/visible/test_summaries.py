@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import visible_of
 
 from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
-from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
+from agentic_rag_backend.communities.summaries.keywords import MAX_PASSAGES, spread
 from agentic_rag_backend.communities.summaries.summary_writing import _make_label
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.knowledge.visible.summaries import further_chunks, supporting_chunks, visible_summary
 
 NAMES = ("Halden Institute", "Mira Voss", "Tidal Array", "Carrow Bay", "Osric")
@@ -23,17 +22,7 @@ TOPICS = ("turbine", "harbour", "lantern", "ledger", "orchard", "Harbours")
 
 
 def passage(id: str, text: str, *, title: str = "", headings: tuple[str, ...] = ()) -> VisibleChunk:
-    chunk = Chunk(
-        id=id,
-        document_id=id.split(".")[0],
-        version=1,
-        ordinal=0,
-        text=text,
-        size_tokens=1,
-        content_hash=id,
-        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1, headings=headings),
-    )
-    return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={})
+    return visible_of(text, id, title=title, document_id=id.split(".")[0], headings=headings)
 
 
 def supports(*ids: str) -> tuple[Support, ...]:
@@ -104,9 +93,8 @@ def test_titles_and_headings_count_as_they_are_now() -> None:
         assert visible_summary(named, {"d1.1": now}).name == name
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "held"),
-    [
+def test_says_is_by_words() -> None:
+    for text, name, held in [
         ("The I.B.M.'s engine", "IBM", True),
         ("Adams was here", "Ada", False),
         ("Adams met Ada.", "Ada", True),
@@ -114,10 +102,8 @@ def test_titles_and_headings_count_as_they_are_now() -> None:
         ("anything", "", False),
         ("…", "…", True),
         ("anything", "…", False),
-    ],
-)
-def test_says_is_by_words(text: str, name: str, held: bool) -> None:
-    assert contains_name(text, name) is held
+    ]:
+        assert contains_name(text, name) is held
 
 
 def test_passages_of_many_documents_come_first() -> None:

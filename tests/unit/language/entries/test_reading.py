@@ -32,9 +32,8 @@ def sentences(text: str, header: str = "") -> list[str]:
     return [sentence_of(entry) for entry in read_entries(text, header).entries]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_rows_and_lists_are_stated_with_their_labels() -> None:
+    for text, expected in [
         (PIPES, ["Petra Sauvage – Role: Archivist | deputy; Room: C002.", "Bob Lund – Role: Porter.", "Ines Okafor."]),
         (" name | n\n------+---\n a | 1\n b | 2\n", ["a – n: 1.", "b – n: 2."]),
         (MARKUP, ["Ellery – Loans 2022: 398; Loans 2023: 412.", "Ellery – Loans 2022: 12; Loans 2023: <5."]),
@@ -52,15 +51,12 @@ def sentences(text: str, header: str = "") -> list[str]:
             "<table><caption>Petra</caption><tr><th>Role:</th><td>Archivist</td></tr><tr><th>Room</th><td>C002</td></tr></table>",
             ["Petra – Role: Archivist; Room: C002."],
         ),
-    ],
-)
-def test_rows_and_lists_are_stated_with_their_labels(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+    ]:
+        assert sentences(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_prose_is_no_table() -> None:
+    for text in [
         "He came, saw, and left\nshe stayed, wrote, and slept\nthey met, talked, and ate\n",
         "- The archive was founded in 1931.\n- It moved to the customs house in 2004.\n",
         "Q: Where was it?\nA: In the harbour.\nQ: When?\nA: In 1931.\n",
@@ -68,12 +64,10 @@ def test_rows_and_lists_are_stated_with_their_labels(text: str, expected: list[s
         "1,2\n3,4\n5,6\n",
         "- a reader's card\n- a form\n",
         "the <table> tag and the <td> tag",
-    ],
-)
-def test_prose_is_no_table(text: str) -> None:
-    reading = read_entries(text)
-    assert reading.entries == ()
-    assert reading.sentences
+    ]:
+        reading = read_entries(text)
+        assert reading.entries == ()
+        assert reading.sentences
 
 
 def test_sentences_around_tables_stay_sentences() -> None:

@@ -13,8 +13,7 @@ import pytest
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.models.endpoint import Call
 from agentic_rag_backend.models.llm import model_traits
-from agentic_rag_backend.models.llm.base import BOOLEAN, INTEGER, TEXT, Message, ModelRequest, list_of, object_of
-from agentic_rag_backend.models.llm.model_traits import window_of
+from agentic_rag_backend.models.llm.base import BOOLEAN, INTEGER, TEXT, Message, ModelRequest, list_of, object_of, window_of
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.models.llm.replies.reply_reading import RawReply, ReadObject, read_structured_reply
 from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
@@ -307,17 +306,14 @@ async def test_a_model_that_is_loading_is_waited_for(make: Make, server: ModelSe
 # --- manners of answers, which the checks of answers read
 
 
-@pytest.mark.parametrize(
-    "quirk",
-    [
+async def test_manners_of_answers_arrive_as_they_are(make: Make) -> None:
+    for quirk in [
         *("passage", "paren", "cjk", "list", "foot", "xml", "tag", "source", "bold", "end", "intro", "before", "paraphrase"),
         *("no-citation", "german", "answer-object", "echo-passage", "sorry", "none"),
-    ],
-)
-async def test_manners_of_answers_arrive_as_they_are(make: Make, quirk: str) -> None:
-    expected = quirks.TEXTS[quirk](ANSWER).content
-    assert (await make(quirk).complete(ask())).text == expected
-    assert (await streamed(make(quirk), ask()))[0] == expected
+    ]:
+        expected = quirks.TEXTS[quirk](ANSWER).content
+        assert (await make(quirk).complete(ask())).text == expected
+        assert (await streamed(make(quirk), ask()))[0] == expected
 
 
 def test_every_habit_is_tested() -> None:

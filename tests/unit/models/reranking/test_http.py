@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.usage import UsageAccount
-from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.model_health import OK
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer, scores_in
 from agentic_rag_testing.models.rerank_server import Fault, RerankServer
@@ -65,13 +65,6 @@ async def test_a_refusal_is_not_retried(server: RerankServer, scorer: HttpScorer
         await scorer.score(QUESTION, PASSAGES, UsageAccount())
     assert len(server.received) == 1
     scorer.check()
-
-
-async def test_a_long_requested_wait_ends_the_call(server: RerankServer, scorer: HttpScorer) -> None:
-    server.faults.append(Fault(429, headers={"retry-after": "600"}))
-    with pytest.raises(ModelRateLimited) as limited:
-        await scorer.score(QUESTION, PASSAGES, UsageAccount())
-    assert limited.value.retry_after_s == 600
 
 
 async def test_a_slow_server_is_left_within_the_time_limit(server: RerankServer) -> None:

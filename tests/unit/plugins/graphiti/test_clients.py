@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,13 @@ from pydantic import BaseModel
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.models.llm.base import ExtractiveModel, ModelReply, ModelRequest
-from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
+from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker, strict
 from agentic_rag_backend.plugins.graphiti.sdk import Message, ModelSize
+
+from graphiti_core.prompts.dedupe_edges import EdgeDuplicate  # isort: skip
+from graphiti_core.prompts.dedupe_nodes import NodeResolutions  # isort: skip
+from graphiti_core.prompts.extract_edges import EdgeTimestamps, ExtractedEdges  # isort: skip
+from graphiti_core.prompts.extract_nodes import ExtractedEntities  # isort: skip
 
 
 class Names(BaseModel):
@@ -93,3 +99,22 @@ async def test_passages_are_ranked_by_cosine_and_equals_keep_their_order() -> No
     assert [passage for passage, _ in ranked][:2] == ["tides of Sund", "tides"]
     assert ranked[0][1] == pytest.approx(1.0)
     assert await GraphitiReranker(WordEmbedder()).rank("tides", []) == []
+
+
+@pytest.mark.parametrize("model", [ExtractedEntities, ExtractedEdges, EdgeTimestamps, EdgeDuplicate, NodeResolutions])
+def test_schemas_become_those_of_structured_outputs(model: type[Any]) -> None:
+    """OpenAI refuses a schema in which a property is optional, or others are allowed."""
+
+    def objects(value: Any) -> list[dict[str, Any]]:
+        if isinstance(value, list):
+            return [each for item in value for each in objects(item)]
+        if not isinstance(value, dict):
+            return []
+        return [*([value] if "properties" in value else []), *(each for item in value.values() for each in objects(item))]
+
+    found = objects(strict(model.model_json_schema()))
+    assert found
+    for each in found:
+        assert each["required"] == list(each["properties"])
+        assert each["additionalProperties"] is False
+        assert "default" not in json.dumps(each)

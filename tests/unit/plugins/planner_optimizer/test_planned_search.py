@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
-from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.location import Location
+from sample_passages import hit_of
+
+from agentic_rag_backend.domain.document import ParentPassage
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.plugins.planner_optimizer.examples import Example
 from agentic_rag_backend.plugins.planner_optimizer.planned_search import Question, recall_of
 
 
 def hit(document_id: str, text: str, around: str | None = None) -> Hit:
-    location = Location(start_char=0, end_char=len(text), start_line=1, end_line=1)
-    chunk = Chunk(
-        id=text, document_id=document_id, version=1, ordinal=0, text=text, size_tokens=1, content_hash="", location=location
-    )
-    parent = None if around is None else ParentPassage(id="p", start_char=0, end_char=len(around), text=around, chunks=(chunk,))
-    visible = VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={})
-    return Hit(visible=visible, score=1, parent=parent)
+    made = hit_of(text, document_id=document_id)
+    own = (made.visible.chunk,)
+    return replace(made, parent=around and ParentPassage(id="p", start_char=0, end_char=len(around), text=around, chunks=own))
 
 
 def question(documents: dict[str, set[str]], *passages: str) -> Question:

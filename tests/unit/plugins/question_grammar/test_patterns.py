@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from sample_passages import chunk_of
 
-from agentic_rag_backend.domain.document import Chunk, content_hash
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.knowledge.model_calls import Unrecorded
 from agentic_rag_backend.plugins.question_grammar.patterns import PatternQuestions, pattern_questions
 from agentic_rag_backend.plugins.question_grammar.verbs import BY_PARTICIPLE, BY_PAST
 
 
-def chunk(text: str, *, header: str = "") -> Chunk:
-    place = Location(start_char=0, end_char=len(text), start_line=1, end_line=1, header=header)
-    return Chunk(
-        id="c", document_id="d", version=1, ordinal=0, text=text, size_tokens=1, content_hash=content_hash(text), location=place
-    )
-
-
 def asked(text: str, *, title: str = "", most: int = 3, header: str = "") -> list[str]:
-    return pattern_questions(title, chunk(text, header=header), most)
+    return pattern_questions(title, chunk_of(text, header=header), most)
 
 
-@pytest.mark.parametrize(
-    ("text", "questions"),
-    [
+def test_a_sentence_answers_its_question() -> None:
+    for text, questions in [
         ("The Glass Atlas was engraved by Tomas Rehn in Westerhall.", ["Who engraved the Glass Atlas?"]),
         ("The tide mill was opened on Saturday 3 May 2014 by the mayor.", ["When was the tide mill opened?"]),
         ("In 2009, Ingrid Vassall founded the Tidal Company.", ["When did Ingrid Vassall found the Tidal Company?"]),
@@ -39,10 +29,8 @@ def asked(text: str, *, title: str = "", most: int = 3, header: str = "") -> lis
         ("The Glass Atlas is a book of maps from Westerhall.", ["What is the Glass Atlas?"]),
         ("Ingrid Vassall will leave the company on 1 June 2018.", ["When will Ingrid Vassall leave the company?"]),
         ("Petra Okafor leads the harbour project.", ["Who leads the harbour project?"]),
-    ],
-)
-def test_a_sentence_answers_its_question(text: str, questions: list[str]) -> None:
-    assert asked(text, most=1) == questions
+    ]:
+        assert asked(text, most=1) == questions
 
 
 def test_a_pronoun_stands_for_the_subject_before_or_for_the_title() -> None:
@@ -57,9 +45,8 @@ def test_a_pronoun_stands_for_the_subject_before_or_for_the_title() -> None:
     assert asked("The old mill was sold in 2009. He founded a museum in 2010.") == ["When was the old mill sold?"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_sentence_in_doubt_is_left_alone() -> None:
+    for text in [
         "He was a good man who lived by the sea.",
         "However, this was decided by the committee in 2012.",
         "Was the mill sold in 2009 or later than that?",
@@ -71,10 +58,8 @@ def test_a_pronoun_stands_for_the_subject_before_or_for_the_title() -> None:
         "A mill near the river was sold in 2009.",
         "雨が降った。",
         "",
-    ],
-)
-def test_a_sentence_in_doubt_is_left_alone(text: str) -> None:
-    assert asked(text) == []
+    ]:
+        assert asked(text) == []
 
 
 def test_rows_ask_for_their_columns() -> None:
@@ -104,7 +89,7 @@ async def test_the_writer_answers_for_each_chunk() -> None:
     writer = PatternQuestions()
     long = "The old mill was sold in 2009. " * 900
     texts = ["The Heron has two blades.", "Nothing.", long]
-    written = await writer.write("Report", [chunk(text) for text in texts], 2, Unrecorded())
+    written = await writer.write("Report", [chunk_of(text) for text in texts], 2, Unrecorded())
     assert [(each.texts, each.source, each.failure) for each in written] == [
         (("How many blades does the Heron have?",), "patterns", None),
         ((), "patterns", None),

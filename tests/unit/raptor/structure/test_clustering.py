@@ -15,9 +15,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.build_options import METHODS, TreeOptions
 from agentic_rag_backend.raptor.structure import clustering
-from agentic_rag_backend.raptor.structure.clustering import centre_of, cluster_rows, split_rows
+from agentic_rag_backend.raptor.structure.clustering import Leaves, centre_of, cluster_rows, plan_tree, split_rows
 from agentic_rag_backend.raptor.structure.mixture import best_mixture, fit_mixture
-from agentic_rag_backend.raptor.structure.tree_plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 

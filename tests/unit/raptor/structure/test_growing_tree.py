@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
 from agentic_rag_backend.raptor.build_options import TreeOptions
+from agentic_rag_backend.raptor.structure.clustering import Leaves, plan_tree
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.tree_plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 OPTIONS = TreeOptions(cluster_size=4)

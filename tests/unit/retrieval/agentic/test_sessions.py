@@ -19,8 +19,8 @@ from agentic_rag_backend.domain.search_session import (
     session_digest,
 )
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, VerifiedFact
+from agentic_rag_backend.retrieval.agentic.plan import NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of
 
 PLACES = st.builds(FactPlace, st.sampled_from(["a", "b", "c"]), st.integers(0, 20), st.integers(20, 40))

@@ -69,12 +69,14 @@ def test_the_budget_policy_stops_before_a_round_that_it_cannot_pay() -> None:
         assert stop_reason("novelty", Progress([1.0, 0.5], spent), limits) is None
 
 
-@pytest.mark.parametrize(
-    ("spent", "limit"),
-    [(Spent(3, 0, 0), "calls"), (Spent(0, 50, 0), "tokens"), (Spent(0, 0, 2.0), "seconds"), (Spent(2, 49, 1.9), None)],
-)
-def test_a_limit_that_is_reached_is_named(spent: Spent, limit: str | None) -> None:
-    budget = Budget(calls=3, tokens=50, seconds=2.0)
-    assert budget.find_exhausted_limit(spent) == limit
-    expected = f"budget_{limit}" if limit else None
-    assert stop_reason("fixed_rounds", Progress([1.0], spent), Limits(5, 0.2, budget)) == expected
+def test_a_limit_that_is_reached_is_named() -> None:
+    for spent, limit in [
+        (Spent(3, 0, 0), "calls"),
+        (Spent(0, 50, 0), "tokens"),
+        (Spent(0, 0, 2.0), "seconds"),
+        (Spent(2, 49, 1.9), None),
+    ]:
+        budget = Budget(calls=3, tokens=50, seconds=2.0)
+        assert budget.find_exhausted_limit(spent) == limit
+        expected = f"budget_{limit}" if limit else None
+        assert stop_reason("fixed_rounds", Progress([1.0], spent), Limits(5, 0.2, budget)) == expected

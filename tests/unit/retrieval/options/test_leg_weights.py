@@ -76,37 +76,31 @@ def test_weights_outside_their_range_are_refused(bad: float, position: int) -> N
         choose_weights(*values)
 
 
-def test_two_zeros_are_refused() -> None:
+def test_bad_weights_are_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"must not both be 0; got 0\.0 and 0\.0"):
         choose_weights(0.0, 0.0)
 
-
-def test_an_unknown_preset_is_refused_even_beside_weights() -> None:
     with pytest.raises(InvalidRequest, match="preset must be one of factoid, conceptual, balanced, research; got 'facts'"):
         choose_weights(0.5, 0.5, preset="facts")
     with pytest.raises(InvalidRequest, match="got ''"):
         choose_weights(None, None, preset="")
 
 
-@pytest.mark.parametrize(
-    ("question", "preset"),
-    [
+def test_the_form_of_a_question_tells_its_weights() -> None:
+    for question, preset in [
         ("Why was the harbour closed?", "conceptual"),
         ("What role does the bank play?", "conceptual"),
         ("Who opened the quay?", "factoid"),
         ("When was the quay opened?", "factoid"),
         ("How many boats are there?", "factoid"),
         ("harbour quay", None),
-    ],
-)
-def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | None) -> None:
-    assert preset_for(question) == preset
-    assert preset is None or preset in PRESETS
+    ]:
+        assert preset_for(question) == preset
+        assert preset is None or preset in PRESETS
 
 
-@pytest.mark.parametrize(
-    ("asked", "text", "default", "dense", "by"),
-    [
+def test_literal_queries_lean_to_bm25() -> None:
+    for asked, text, default, dense, by in [
         (None, "who leads the project", LEG_WEIGHTS, 0.7, "settings"),
         (None, "pump KX-4471", LEG_WEIGHTS, 0.3, "query_form"),
         (None, 'who said "no tide waits"', LEG_WEIGHTS, 0.5, "query_form"),
@@ -115,18 +109,15 @@ def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | N
         (LegWeights(0.9, 0.1), "pump KX-4471", LEG_WEIGHTS, 0.9, "request"),
         (None, "pump KX-4471", LegWeights(0.2, 0.8), 0.2, "settings"),
         (None, "pump KX-4471", LegWeights(1.0, 0.0), 1.0, "settings"),
-    ],
-)
-def test_literal_queries_lean_to_bm25(asked: LegWeights | None, text: str, default: LegWeights, dense: float, by: str) -> None:
-    chosen = leg_weights_of(asked, text, default)
-    assert chosen.weights == LegWeights(dense, chosen.weights.sparse)
-    assert chosen.weights.dense + chosen.weights.sparse == pytest.approx(1.0)
-    assert chosen.by == by
+    ]:
+        chosen = leg_weights_of(asked, text, default)
+        assert chosen.weights == LegWeights(dense, chosen.weights.sparse)
+        assert chosen.weights.dense + chosen.weights.sparse == pytest.approx(1.0)
+        assert chosen.by == by
 
 
-@pytest.mark.parametrize(
-    ("text", "languages", "by"),
-    [
+def test_scripts_that_the_embedder_does_not_read_lean_to_bm25() -> None:
+    for text, languages, by in [
         ("谁粉刷了灯塔？", ("en",), "query_script"),
         ("кто покрасил маяк", ("en",), "query_script"),
         ("谁粉刷了灯塔？", None, "settings"),
@@ -134,7 +125,5 @@ def test_literal_queries_lean_to_bm25(asked: LegWeights | None, text: str, defau
         ("wer hat den Leuchtturm gestrichen", ("en",), "settings"),
         ("who painted the 灯塔", ("en",), "settings"),
         ("?!", ("en",), "settings"),
-    ],
-)
-def test_scripts_that_the_embedder_does_not_read_lean_to_bm25(text: str, languages: tuple[str, ...] | None, by: str) -> None:
-    assert leg_weights_of(None, text, LEG_WEIGHTS, languages=languages).by == by
+    ]:
+        assert leg_weights_of(None, text, LEG_WEIGHTS, languages=languages).by == by

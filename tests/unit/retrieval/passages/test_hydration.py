@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-import pytest
-
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.query import Query
@@ -47,26 +45,21 @@ async def test_only_what_the_catalogue_shows_is_shown(query: Make, visible: Make
     assert await shown(query(), visible("c1"), ids=[]) == set()
 
 
-@pytest.mark.parametrize(
-    ("hidden", "limit", "reads"),
-    [
+async def test_candidates_are_read_until_enough_may_be_shown(query: Make, visible: Make) -> None:
+    for hidden, limit, reads in [
         (0, 5, [FIRST_READ]),
         (FIRST_READ - 5, 5, [FIRST_READ]),
         (FIRST_READ - 4, 5, [FIRST_READ, 200 - FIRST_READ]),
         (200, 5, [FIRST_READ, 200 - FIRST_READ]),
         (0, 80, [160]),
         (100, 80, [160, 40]),
-    ],
-)
-async def test_candidates_are_read_until_enough_may_be_shown(
-    query: Make, visible: Make, hidden: int, limit: int, reads: list[int]
-) -> None:
-    order = [f"c{number:03}" for number in range(200)]
-    shown = order[hidden:]
-    catalogue: Any = Shown(*map(visible, shown))
-    found = await visible_in_order(catalogue, query(limit=limit), order, {})
-    assert [id for id in order if id in found][:limit] == shown[:limit]
-    assert catalogue.read == reads
+    ]:
+        order = [f"c{number:03}" for number in range(200)]
+        shown = order[hidden:]
+        catalogue: Any = Shown(*map(visible, shown))
+        found = await visible_in_order(catalogue, query(limit=limit), order, {})
+        assert [id for id in order if id in found][:limit] == shown[:limit]
+        assert catalogue.read == reads
 
 
 async def test_what_was_read_before_is_not_read_again(query: Make, visible: Make) -> None:
@@ -100,9 +93,8 @@ def test_a_documents_own_fields_win_over_metadata_of_the_same_name(visible: Make
 MOMENT = datetime(2020, 6, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "valid"),
-    [
+async def test_as_of(query: Make, visible: Make) -> None:
+    for metadata, valid in [
         ({}, True),
         ({"valid_from": "2020-06-01T12:00:00+00:00"}, True),
         ({"valid_from": "2020-06-01T12:00:01Z"}, False),
@@ -139,11 +131,9 @@ MOMENT = datetime(2020, 6, 1, 12, tzinfo=UTC)
         ({"valid_from": ["2021"]}, False),
         ({"valid_from": ["2021", "2020"]}, True),
         ({"valid_to": 2019.0}, False),
-    ],
-)
-async def test_as_of(query: Make, visible: Make, metadata: dict[str, Any], valid: bool) -> None:
-    assert await shown(query(as_of=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
-    assert await shown(query(asked_at=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
+    ]:
+        assert await shown(query(as_of=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
+        assert await shown(query(asked_at=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
 
 
 async def test_a_query_knows_when_the_first_document_that_it_read_becomes_invalid(query: Make, visible: Make) -> None:

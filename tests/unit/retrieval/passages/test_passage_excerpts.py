@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,12 +18,16 @@ def shown(found: Sequence[Excerpt]) -> list[tuple[int, int, list[int]]]:
     return [(each.first, each.last, [held.ordinal for held in each.matches]) for each in found]
 
 
-@pytest.mark.parametrize(
-    ("ordinal", "reach", "most", "expected"),
-    [(5, 0, 10, (5, 5)), (5, 2, 10, (3, 7)), (5, 9, 4, (4, 7)), (5, 9, 1, (5, 5)), (1, 3, 10, (0, 4)), (5, 1, 2, (5, 6))],
-)
-def test_a_window_is_around_its_chunk(ordinal: int, reach: int, most: int, expected: tuple[int, int]) -> None:
-    assert window(ordinal, reach, most) == expected
+def test_a_window_is_around_its_chunk() -> None:
+    for ordinal, reach, most, expected in [
+        (5, 0, 10, (5, 5)),
+        (5, 2, 10, (3, 7)),
+        (5, 9, 4, (4, 7)),
+        (5, 9, 1, (5, 5)),
+        (1, 3, 10, (0, 4)),
+        (5, 1, 2, (5, 6)),
+    ]:
+        assert window(ordinal, reach, most) == expected
 
 
 def test_matches_whose_windows_touch_are_one_excerpt() -> None:

@@ -33,9 +33,8 @@ def resolve(defaults: RequestDefaults, strategy: str, flags: dict[str, Any] | No
     return defaults.resolve(RequestOverrides(**overrides), strategy=strategy, question=QUESTION, flags=flags or {})
 
 
-@pytest.mark.parametrize(
-    ("strategy", "flags", "overrides", "limits"),
-    [
+def test_limits(defaults: RequestDefaults) -> None:
+    for strategy, flags, overrides, limits in [
         ("dual_level", ON, {}, (7, 3)),
         ("auto", ON, {}, (7, 3)),
         ("auto", {}, {}, (5, 3)),
@@ -52,13 +51,9 @@ def resolve(defaults: RequestDefaults, strategy: str, flags: dict[str, Any] | No
         ("community", {}, {"limit": 30}, (30, 30)),
         ("global", {}, {}, (5, 100)),
         ("global", {}, {"limit": 1}, (1, 1)),
-    ],
-)
-def test_limits(
-    defaults: RequestDefaults, strategy: str, flags: dict[str, Any], overrides: dict[str, int], limits: tuple[int, int]
-) -> None:
-    resolved = resolve(defaults, strategy, flags, **overrides)
-    assert (resolved.limit, resolved.high_limit) == limits
+    ]:
+        resolved = resolve(defaults, strategy, flags, **overrides)
+        assert (resolved.limit, resolved.high_limit) == limits
 
 
 def test_a_request_wins_over_its_preset_that_over_the_tenant_and_that_over_the_deployment(defaults: RequestDefaults) -> None:
@@ -91,21 +86,16 @@ def test_hybrid_takes_the_weights_of_its_legs(defaults: RequestDefaults) -> None
         resolve(defaults, "hybrid", dense=0, sparse=0)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "overrides", "message"),
-    [
+def test_weights_that_would_not_act_are_refused(defaults: RequestDefaults) -> None:
+    for strategy, overrides, message in [
         ("hybrid", {"low": 0.5}, r"'hybrid' takes the weights dense, sparse; got weights\.low"),
         ("hybrid", {"preset": "factoid", "dense": 1}, r"'hybrid' takes the weights dense, sparse; got weights\.preset"),
         ("dual_level", {"dense": 0.5}, r"'dual_level' takes the weights low, high, preset; got weights\.dense"),
         ("graph", {"low": 0.5, "high": 0.5}, r"'graph' takes no weights; got weights\.low, weights\.high"),
         ("dense", {"dense": 0.5}, r"'dense' takes no weights"),
-    ],
-)
-def test_weights_that_would_not_act_are_refused(
-    defaults: RequestDefaults, strategy: str, overrides: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InvalidRequest, match=message):
-        resolve(defaults, strategy, ON, **overrides)
+    ]:
+        with pytest.raises(InvalidRequest, match=message):
+            resolve(defaults, strategy, ON, **overrides)
 
 
 def test_level_weights_of_auto_without_dual_level_are_said_to_have_no_effect(defaults: RequestDefaults) -> None:

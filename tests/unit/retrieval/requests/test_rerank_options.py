@@ -61,9 +61,8 @@ def test_forms_of_a_request() -> None:
     assert resolve(given) == expected
 
 
-@pytest.mark.parametrize(
-    ("limit", "name", "candidates"),
-    [
+def test_three_candidates_for_each_result() -> None:
+    for limit, name, candidates in [
         (1, "mmr", 30),
         (10, "mmr", 30),
         (11, "mmr", 33),
@@ -71,12 +70,10 @@ def test_forms_of_a_request() -> None:
         (20, "graph", 60),
         (21, "graph", 63),
         (100, "late_interaction", 60),
-    ],
-)
-def test_three_candidates_for_each_result(limit: int, name: str, candidates: int) -> None:
-    found = resolve(name, limit=limit)
-    assert found is not None
-    assert found.candidates == candidates <= RERANKERS[name].most
+    ]:
+        found = resolve(name, limit=limit)
+        assert found is not None
+        assert found.candidates == candidates <= RERANKERS[name].most
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,11 @@ def test_a_repetition_comes_after_something_new() -> None:
     assert values["b"] == pytest.approx(0.7 * 0.6 + 0.3)
     assert values["a2"] == pytest.approx(0.7 * 0.95)
 
-
-def test_without_a_share_of_novelty_the_order_stays() -> None:
     assert list(marginal_relevances(["a", "a2", "b"], [1.0, 0.95, 0.6], matrix([0, 0, 5]), 1.0)) == ["a", "a2", "b"]
+
+    similar = similarities([np.array([1.0, 0.0], dtype=np.float32), None, np.array([-1.0, 0.0], dtype=np.float32)], BUNDLED_SCALE)
+    assert similar.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    assert similarities([None, None], BUNDLED_SCALE).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 @given(pool=POOLS, share=SHARES)
@@ -55,9 +57,3 @@ def test_each_choice_is_the_best_of_those_left(pool: list[tuple[float, int]], sh
             return share * pool[number][0] - (1 - share) * float(nearest)
 
         assert value(chosen) >= max(map(value, order[place:])) - 1e-12
-
-
-def test_chunks_without_a_vector_resemble_nothing() -> None:
-    similar = similarities([np.array([1.0, 0.0], dtype=np.float32), None, np.array([-1.0, 0.0], dtype=np.float32)], BUNDLED_SCALE)
-    assert similar.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    assert similarities([None, None], BUNDLED_SCALE).tolist() == [[0.0, 0.0], [0.0, 0.0]]

@@ -6,9 +6,8 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import hit_of
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.retrieval.stages.namesakes import FIRST, insert_hits
 
@@ -18,9 +17,7 @@ FURTHER = st.lists(st.tuples(st.integers(0, 30), SCORES), max_size=FIRST - 1, un
 
 
 def hit(number: int, score: float) -> Hit:
-    at = Location(start_char=0, end_char=1, start_line=1, end_line=1)
-    chunk = Chunk(id=f"c{number}", document_id="d", version=1, text="", content_hash="", size_tokens=1, ordinal=0, location=at)
-    return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
+    return hit_of(f"c{number}", score)
 
 
 @given(found=FOUND, further=FURTHER)

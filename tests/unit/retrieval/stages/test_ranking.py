@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import hit_of, theme_of
 
-from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.document import ParentPassage
 from agentic_rag_backend.domain.query import Hit, Query, Rerank, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, StoreUnavailable
@@ -26,18 +26,8 @@ Ask = Callable[..., Query]
 SCORES = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.5, 0.9, 1.0]), max_size=12)
 
 
-def hit(id: str, score: float) -> Hit:
-    at = Location(start_char=0, end_char=1, start_line=1, end_line=1)
-    chunk = Chunk(id=id, document_id="d", version=1, text=id, content_hash=id, size_tokens=1, ordinal=0, location=at)
-    return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
-
-
 def hits(*scores: float) -> list[Hit]:
-    return [hit(f"c{number:02}", score) for number, score in enumerate(scores)]
-
-
-def theme(id: str) -> ThemeHit:
-    return ThemeHit(id=id, name=id, summary="", keywords=(), entity_count=1, level=0, generation=1, score=1.0)
+    return [hit_of(f"c{number:02}", score) for number, score in enumerate(scores)]
 
 
 @dataclass
@@ -109,13 +99,10 @@ def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(scores: list[floa
     assert cut(hits(*scores), limit=5, min_score=least) == whole[:5]
 
 
-def test_a_score_equal_to_the_least_one_stays() -> None:
+def test_the_cut_keeps_order_and_the_least_score() -> None:
     assert ids(cut(hits(0.9, 0.5, 0.4), limit=3, min_score=0.5)) == ["c00", "c01"]
 
-
-def test_equal_scores_keep_the_order_of_the_strategy() -> None:
-    # Not by id and not by score: a strategy may order by something else, too.
-    candidates = [hit("z", 0.5), hit("a", 0.5), hit("m", 0.9)]
+    candidates = [hit_of("z", 0.5), hit_of("a", 0.5), hit_of("m", 0.9)]
     assert ids(cut(candidates, limit=3)) == ["z", "a", "m"]
     assert ids(reorder_hits(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
 
@@ -130,16 +117,14 @@ def test_no_strategy_cuts(attribute: str) -> None:
 
 
 async def test_chunks_and_themes_are_cut_and_all_else_is_passed_on(query: Ask) -> None:
-    finds = Finds(hits(0.9, 0.8, 0.7, 0.6), [theme("t1"), theme("t2"), theme("t3")], more=3)
+    finds = Finds(hits(0.9, 0.8, 0.7, 0.6), [theme_of("t1"), theme_of("t2"), theme_of("t3")], more=3)
     asked = query(limit=2, high_limit=1)
     found = await RankedRetriever(finds).retrieve(asked)
-    assert (ids(found.hits), found.themes) == (["c00", "c01"], (theme("t1"),))
+    assert (ids(found.hits), found.themes) == (["c00", "c01"], (theme_of("t1"),))
     assert (found.trace.strategy, found.trace.methods_used, found.trace.details) == ("finds", ("dense",), {"kept": True})
     assert found.trace.processing_time_ms["retrieval"] >= 0
     assert finds.asked == [asked]
 
-
-async def test_the_least_score_of_the_query_applies(query: Ask) -> None:
     finds = Finds(hits(0.9, 0.8, 0.7, 0.6))
     assert ids((await RankedRetriever(finds).retrieve(query(limit=4, min_score=0.7))).hits) == ["c00", "c01", "c02"]
 
@@ -158,8 +143,6 @@ async def test_a_reranker_reads_more_candidates_than_the_limit_and_orders_them(q
     assert found.trace.processing_time_ms["rerank"] >= 0
     assert (found.usage.calls, found.trace.fallback_used) == (1, False)
 
-
-async def test_a_query_without_reranking_is_not_reranked(query: Ask) -> None:
     reranker = ByTable({"c03": 1.0})
     found = await ranked(Finds(hits(0.9, 0.8, 0.7, 0.6)), reranker).retrieve(query(limit=2))
     assert (ids(found.hits), reranker.read) == (["c00", "c01"], [])
@@ -206,22 +189,21 @@ async def test_fewer_reranked_results_are_the_first_of_more(query: Ask) -> None:
         assert (await retriever.retrieve(query(limit=limit, rerank=by(10)))).hits == whole.hits[:limit]
 
 
-@pytest.mark.parametrize(
-    ("reranker", "reason"),
-    [
+async def test_a_failure_leaves_the_order_of_the_strategy_and_is_flagged(query: Ask) -> None:
+    for reranker, reason in [
         (ByTable({"c02": 1.0}, fails=ModelUnavailable("away")), "reranking by table failed: model_unavailable: away"),
         (ByTable({"c02": 1.0}, fails=StoreUnavailable("away")), "reranking by table failed: store_unavailable: away"),
         (ByTable({"c02": 1.0}, takes_s=30), "reranking by table took more than 0.02 s (RERANK_TIMEOUT_S)"),
         (ByTable({"c02": 1.0}, computes_s=0.05), "reranking by table took more than 0.02 s (RERANK_TIMEOUT_S)"),
-    ],
-)
-async def test_a_failure_leaves_the_order_of_the_strategy_and_is_flagged(query: Ask, reranker: ByTable, reason: str) -> None:
-    found = await ranked(Finds(hits(0.9, 0.8, 0.7)), reranker).retrieve(query(limit=2, rerank=by(timeout_s=0.02, min_score=1.0)))
-    assert [(each.id, each.score) for each in found.hits] == [("c00", 0.9), ("c01", 0.8)]
-    assert found.trace.fallback_reason == f"{reason}; the results have the order of the strategy"
-    assert found.trace.fallback_used
-    assert found.trace.methods_used == ("dense",)
-    assert found.usage.calls == 1, "what was spent is counted"
+    ]:
+        found = await ranked(Finds(hits(0.9, 0.8, 0.7)), reranker).retrieve(
+            query(limit=2, rerank=by(timeout_s=0.02, min_score=1.0))
+        )
+        assert [(each.id, each.score) for each in found.hits] == [("c00", 0.9), ("c01", 0.8)]
+        assert found.trace.fallback_reason == f"{reason}; the results have the order of the strategy"
+        assert found.trace.fallback_used
+        assert found.trace.methods_used == ("dense",)
+        assert found.usage.calls == 1, "what was spent is counted"
 
 
 async def test_the_reason_names_the_limit_that_applied(query: Ask) -> None:
@@ -242,7 +224,7 @@ async def test_nothing_is_not_reranked_and_other_errors_are_raised(query: Ask) -
 
 
 def child(id: str, parent: int | None) -> Hit:
-    made = hit(id, 0.5)
+    made = hit_of(id, 0.5)
     own = made.visible.chunk
     return replace(made, visible=replace(made.visible, chunk=replace(own, location=replace(own.location, parent_start=parent))))
 

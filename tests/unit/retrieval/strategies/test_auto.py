@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from sample_passages import theme_of
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import StoreUnavailable
@@ -60,71 +61,56 @@ def auto(graph_of: Callable[..., TenantGraph], hit: Callable[..., Hit]) -> Calla
     return make
 
 
-@pytest.mark.parametrize(
-    ("asked", "generation", "chosen", "because"),
-    [
+async def test_flag_form_and_tree_decide(auto: Callable[..., Auto], query: Ask) -> None:
+    for asked, generation, chosen, because in [
         ({"text": FACT, "dual_level": True}, 1, "dual_level", "switched on"),
         ({"text": FACT}, 1, "low_level", "a fact"),
         ({"text": THEME}, 1, "low_level_with_raptor", "has a tree"),
         ({"text": THEME}, 0, "low_level", "names no entity"),
         ({"text": NAMED}, 1, "low_level", "entities that it names"),
         ({"text": THEME, "options": {"low_strategy": "graph"}}, 1, "low_level", "the request"),
-    ],
-)
-async def test_flag_form_and_tree_decide(
-    auto: Callable[..., Auto], query: Ask, asked: dict[str, Any], generation: int, chosen: str, because: str
-) -> None:
-    found = await auto(generation=generation).retrieve(query(**asked))
-    about = found.trace.details["auto"]
-    assert about["strategy"] == chosen
-    assert because in about["because"]
-    assert (found.trace.strategy, found.trace.methods_used) == ("auto", (chosen, "dense"))
-    assert (found.trace.fallback_reason, found.trace.details["kept"], found.relevance) == ("why", True, 0.4)
-    assert [each.id for each in found.hits] == ["c1"]
+    ]:
+        found = await auto(generation=generation).retrieve(query(**asked))
+        about = found.trace.details["auto"]
+        assert about["strategy"] == chosen
+        assert because in about["because"]
+        assert (found.trace.strategy, found.trace.methods_used) == ("auto", (chosen, "dense"))
+        assert (found.trace.fallback_reason, found.trace.details["kept"], found.relevance) == ("why", True, 0.4)
+        assert [each.id for each in found.hits] == ["c1"]
 
 
-@pytest.mark.parametrize(
-    ("taken", "allowed", "chosen", "because"),
-    [
+async def test_the_best_strategy_within_the_time(auto: Callable[..., Auto], query: Ask) -> None:
+    for taken, allowed, chosen, because in [
         ({}, 1, "dual_level", "switched on"),
         ({"dual_level": 40.0}, 40, "dual_level", "switched on"),
         ({"dual_level": 40.0}, 39, "low_level", "dual_level is expected to take 40 ms"),
         ({"dual_level": 40.0, "low_level": 30.0}, 20, "hybrid", "dual_level is expected to take 40 ms"),
         ({"dual_level": 40.0, "low_level": 30.0, "hybrid": 20.0}, 10, "dense", "dual_level is expected"),
         (dict.fromkeys(CHEAPER, 9.0), 8, "sparse", "every strategy"),
-    ],
-)
-async def test_the_best_strategy_within_the_time(
-    auto: Callable[..., Auto], query: Ask, taken: Mapping[str, float], allowed: int, chosen: str, because: str
-) -> None:
-    latencies, asked = Latencies(), query(FACT, dual_level=True, options={"max_latency_ms": allowed})
-    for name, milliseconds in taken.items():
-        for _ in range(3):
-            latencies.record(asked.tenant_id, name, milliseconds)
-    permission = caching.begin()
-    found = await auto(latencies).retrieve(asked)
-    assert permission.allows(found) == (chosen == "dual_level"), "a choice for lack of time is not kept"
-    assert found.trace.details["auto"]["strategy"] == chosen
-    assert because in found.trace.details["auto"]["because"]
+    ]:
+        latencies, asked = Latencies(), query(FACT, dual_level=True, options={"max_latency_ms": allowed})
+        for name, milliseconds in taken.items():
+            for _ in range(3):
+                latencies.record(asked.tenant_id, name, milliseconds)
+        permission = caching.begin()
+        found = await auto(latencies).retrieve(asked)
+        assert permission.allows(found) == (chosen == "dual_level"), "a choice for lack of time is not kept"
+        assert found.trace.details["auto"]["strategy"] == chosen
+        assert because in found.trace.details["auto"]["because"]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "options", "chosen"),
-    [
+async def test_nothing_is_embedded_if_it_costs_too_much(auto: Callable[..., Auto], query: Ask) -> None:
+    for tokens, options, chosen in [
         (5, {}, "dual_level"),
         (5, {"max_cost": 5}, "dual_level"),
         (5, {"max_cost": 4}, "sparse"),
         (5, {"max_cost": 0, "max_latency_ms": 1}, "sparse"),
         (0, {"max_cost": 0}, "dual_level"),
-    ],
-)
-async def test_nothing_is_embedded_if_it_costs_too_much(
-    auto: Callable[..., Auto], query: Ask, tokens: int, options: dict[str, int], chosen: str
-) -> None:
-    found = await auto(tokens=tokens).retrieve(query(FACT, dual_level=True, options=options))
-    about = found.trace.details["auto"]
-    assert about["strategy"] == chosen
-    assert ("expected to cost 5 tokens, more than max_cost" in about["because"]) == (chosen == "sparse")
+    ]:
+        found = await auto(tokens=tokens).retrieve(query(FACT, dual_level=True, options=options))
+        about = found.trace.details["auto"]
+        assert about["strategy"] == chosen
+        assert ("expected to cost 5 tokens, more than max_cost" in about["because"]) == (chosen == "sparse")
 
 
 async def test_a_given_vector_costs_nothing(auto: Callable[..., Auto], query: Ask) -> None:
@@ -159,7 +145,7 @@ class Failing:
 
 
 async def test_passages_and_summaries_are_found_apart(query: Ask, hit: Callable[..., Hit]) -> None:
-    theme = ThemeHit(id="t", name="t", summary="", keywords=(), entity_count=1, level=1, generation=1, score=1.0)
+    theme = theme_of("t", level=1)
     passages, tree = Named("hybrid", (hit("c1"),)), Named("raptor", (hit("c2"),), (theme,))
     found = await WithSummaries(passages, tree).retrieve(query(THEME))
     assert ([each.id for each in found.hits], found.themes, found.trace.strategy) == (["c1"], (theme,), "hybrid")
@@ -173,9 +159,8 @@ async def test_passages_and_summaries_are_found_apart(query: Ask, hit: Callable[
         await WithSummaries(Failing(), Failing()).retrieve(query(THEME))
 
 
-@pytest.mark.parametrize(
-    ("asked", "taken", "low"),
-    [
+async def test_facts_are_searched_in_rounds_if_there_is_time(auto: Callable[..., Auto], query: Ask) -> None:
+    for asked, taken, low in [
         ({"text": FACT}, {}, "agentic"),
         ({"text": FACT, "dual_level": True}, {}, "agentic"),
         ({"text": NAMED}, {}, None),
@@ -184,16 +169,12 @@ async def test_passages_and_summaries_are_found_apart(query: Ask, hit: Callable[
         ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 40.0}, "agentic"),
         ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 41.0}, None),
         ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level in rounds": 41.0}, None),
-    ],
-)
-async def test_facts_are_searched_in_rounds_if_there_is_time(
-    auto: Callable[..., Auto], query: Ask, asked: dict[str, Any], taken: Mapping[str, float], low: str | None
-) -> None:
-    latencies, question = Latencies(), query(**asked)
-    for name, milliseconds in taken.items():
-        for _ in range(3):
-            latencies.record(question.tenant_id, name, milliseconds)
-    choosing = auto(latencies)
-    await choosing.retrieve(question)
-    (held,) = (each for each in choosing._strategies.values() if cast("Named", each).asked)
-    assert cast("Named", held).asked[0].options.get("low_strategy") == low
+    ]:
+        latencies, question = Latencies(), query(**asked)
+        for name, milliseconds in taken.items():
+            for _ in range(3):
+                latencies.record(question.tenant_id, name, milliseconds)
+        choosing = auto(latencies)
+        await choosing.retrieve(question)
+        (held,) = (each for each in choosing._strategies.values() if cast("Named", each).asked)
+        assert cast("Named", held).asked[0].options.get("low_strategy") == low

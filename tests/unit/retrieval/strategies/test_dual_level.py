@@ -6,16 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 import structlog
+from sample_passages import theme_of
 
 from agentic_rag_backend.domain.query import BALANCED, FactHit, Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import FeatureDisabled, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 
 Ask = Callable[..., Query]
-
-
-def theme(id: str, score: float) -> ThemeHit:
-    return ThemeHit(id=id, name=id, summary=id, keywords=(), entity_count=3, level=0, generation=1, score=score)
 
 
 def low(*hits: Hit, relevance: float = 0.8, **trace: object) -> Retrieval:
@@ -70,7 +67,7 @@ def dual(low_level: Level, high_level: Level, **options: object) -> DualLevel:
 
 async def test_both_levels_answer(ask: Ask, hit: Callable[..., Hit]) -> None:
     chunks = Level(low(hit("c1"), hit("c2"), warnings=("low warns",), details={"linked_entities": 2}))
-    themes = Level(high(theme("t1", 0.9), theme("t2", 0.4), warnings=("high warns",), details={"generation": 7}))
+    themes = Level(high(theme_of("t1", 0.9), theme_of("t2", 0.4), warnings=("high warns",), details={"generation": 7}))
     asked = ask()
     found = await dual(chunks, themes).retrieve(asked)
     assert [each.id for each in found.hits] == ["c1", "c2"]
@@ -92,7 +89,7 @@ async def test_both_levels_answer(ask: Ask, hit: Callable[..., Hit]) -> None:
 async def test_the_weights_are_the_querys(
     ask: Ask, hit: Callable[..., Hit], in_query: dict[str, LevelWeights], effective: LevelWeights
 ) -> None:
-    retriever = dual(Level(low(hit("c1"))), Level(high(theme("t1", 0.9))))
+    retriever = dual(Level(low(hit("c1"))), Level(high(theme_of("t1", 0.9))))
     assert (await retriever.retrieve(ask(**in_query))).weights == effective
 
 
@@ -103,7 +100,7 @@ async def test_each_starts_before_the_other_ends(ask: Ask) -> None:
         async def retrieve(self, query: Query) -> Retrieval:
             async with asyncio.timeout(5):
                 await meeting.wait()
-            return high(theme("t1", 0.9))
+            return high(theme_of("t1", 0.9))
 
     found = await DualLevel(Meets(), Meets(), DualLevelOptions()).retrieve(ask())
     assert found.themes
@@ -118,7 +115,7 @@ async def test_each_starts_before_the_other_ends(ask: Ask) -> None:
 @pytest.mark.parametrize("side", ["low", "high"])
 async def test_one_that_fails_leaves_the_other(ask: Ask, hit: Callable[..., Hit], side: str, error: Exception, code: str) -> None:
     chunks = Level(error if side == "low" else low(hit("c1")))
-    themes = Level(error if side == "high" else high(theme("t1", 0.3)))
+    themes = Level(error if side == "high" else high(theme_of("t1", 0.3)))
     with structlog.testing.capture_logs() as logged:
         found = await dual(chunks, themes).retrieve(ask())
     assert bool(found.hits) is bool(found.facts) is (side == "high")
@@ -137,14 +134,14 @@ async def test_one_that_fails_leaves_the_other(ask: Ask, hit: Callable[..., Hit]
 
 @pytest.mark.parametrize("answer", [low(), low(relevance=1.0)])
 async def test_a_low_level_without_chunks_is_empty(ask: Ask, answer: Retrieval) -> None:
-    found = await dual(Level(answer), Level(high(theme("t1", 0.3)))).retrieve(ask())
+    found = await dual(Level(answer), Level(high(theme_of("t1", 0.3)))).retrieve(ask())
     assert found.weights == LevelWeights(0.0, 1.0)
     assert found.trace.fallback_reason == "the low level found nothing above its floor"
 
 
 @pytest.mark.parametrize(("relevance", "shown"), [(0.39, False), (0.4, True)])
 async def test_the_low_level_below_its_floor_is_empty(ask: Ask, hit: Callable[..., Hit], relevance: float, shown: bool) -> None:
-    retriever = dual(Level(low(hit("c1"), relevance=relevance)), Level(high(theme("t1", 0.3))), low_min_score=0.4)
+    retriever = dual(Level(low(hit("c1"), relevance=relevance)), Level(high(theme_of("t1", 0.3))), low_min_score=0.4)
     found = await retriever.retrieve(ask())
     assert bool(found.hits) is shown
     assert bool(found.facts) is shown
@@ -153,7 +150,7 @@ async def test_the_low_level_below_its_floor_is_empty(ask: Ask, hit: Callable[..
 
 
 async def test_themes_below_their_floor_are_dropped(ask: Ask, hit: Callable[..., Hit]) -> None:
-    themes = high(theme("t1", 0.5), theme("t2", 0.4), theme("t3", 0.39))
+    themes = high(theme_of("t1", 0.5), theme_of("t2", 0.4), theme_of("t3", 0.39))
     found = await dual(Level(low(hit("c1"))), Level(themes), high_min_score=0.4).retrieve(ask())
     assert [each.id for each in found.themes] == ["t1", "t2"]
     assert not found.trace.fallback_used
@@ -167,7 +164,7 @@ async def test_warnings_and_details_of_an_empty_level_are_kept(ask: Ask) -> None
     chunks = Level(
         low(relevance=0.1, warnings=("options.entities: the graph knows no 'Nobody'",), details={"linked_entities": 0})
     )
-    found = await dual(chunks, Level(high(theme("t1", 0.9)))).retrieve(ask())
+    found = await dual(chunks, Level(high(theme_of("t1", 0.9)))).retrieve(ask())
     assert found.trace.warnings == ("options.entities: the graph knows no 'Nobody'",)
     assert found.trace.details == {"linked_entities": 0}
     assert found.trace.methods_used == ("dense", "community")
@@ -200,30 +197,27 @@ async def test_what_a_failed_level_may_hide_is_handed_on(ask: Ask, hit: Callable
     assert (await dual(Level(low(hit("c1"))), Level(high())).retrieve(ask())).trace.hidden == ()
 
 
-@pytest.mark.parametrize(
-    ("errors", "raised"),
-    [
+async def test_both_failing_is_an_error(ask: Ask) -> None:
+    for errors, raised in [
         ((ModelUnavailable("m"), StoreUnavailable("s")), ModelUnavailable),
         ((StoreUnavailable("s"), ModelUnavailable("m")), StoreUnavailable),
         ((KeyError("k"), ModelUnavailable("m")), ModelUnavailable),
         ((ModelUnavailable("m"), KeyError("k")), ModelUnavailable),
         ((KeyError("k"), ValueError("v")), StoreUnavailable),
-    ],
-)
-async def test_both_failing_is_an_error(ask: Ask, errors: tuple[Exception, Exception], raised: type[Exception]) -> None:
-    with pytest.raises(raised) as error:
-        await dual(Level(errors[0]), Level(errors[1])).retrieve(ask())
-    assert type(error.value) is raised
-    if raised is StoreUnavailable and isinstance(errors[0], KeyError):
-        assert error.value.__cause__ is errors[0]
-        assert "'k'" not in str(error.value)
+    ]:
+        with pytest.raises(raised) as error:
+            await dual(Level(errors[0]), Level(errors[1])).retrieve(ask())
+        assert type(error.value) is raised
+        if raised is StoreUnavailable and isinstance(errors[0], KeyError):
+            assert error.value.__cause__ is errors[0]
+            assert "'k'" not in str(error.value)
 
 
 # --- stopping and switching off --------------------------------------------------------------------------------------
 
 
 async def test_being_cancelled_cancels_both(ask: Ask, hit: Callable[..., Hit]) -> None:
-    chunks, themes = Level(low(hit("c1")), delay_s=30), Level(high(theme("t1", 0.9)), delay_s=30)
+    chunks, themes = Level(low(hit("c1")), delay_s=30), Level(high(theme_of("t1", 0.9)), delay_s=30)
     task = asyncio.create_task(dual(chunks, themes).retrieve(ask()))
     while not (chunks.asked and themes.asked):
         await asyncio.sleep(0)
@@ -237,7 +231,7 @@ async def test_being_cancelled_cancels_both(ask: Ask, hit: Callable[..., Hit]) -
 @pytest.mark.parametrize("side", ["low", "high"])
 async def test_a_level_that_was_cancelled_is_no_fallback(ask: Ask, hit: Callable[..., Hit], side: str) -> None:
     chunks = Level(asyncio.CancelledError() if side == "low" else low(hit("c1")))
-    themes = Level(asyncio.CancelledError() if side == "high" else high(theme("t1", 0.9)))
+    themes = Level(asyncio.CancelledError() if side == "high" else high(theme_of("t1", 0.9)))
     with pytest.raises(asyncio.CancelledError):
         await dual(chunks, themes).retrieve(ask())
 
@@ -245,11 +239,11 @@ async def test_a_level_that_was_cancelled_is_no_fallback(ask: Ask, hit: Callable
 async def test_a_timeout_around_it_holds(ask: Ask, hit: Callable[..., Hit]) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
-            await dual(Level(low(hit("c1")), delay_s=30), Level(high(theme("t1", 0.9)))).retrieve(ask())
+            await dual(Level(low(hit("c1")), delay_s=30), Level(high(theme_of("t1", 0.9)))).retrieve(ask())
 
 
 async def test_switched_off_nothing_is_asked(query: Ask, hit: Callable[..., Hit]) -> None:
-    chunks, themes = Level(low(hit("c1"))), Level(high(theme("t1", 0.9)))
+    chunks, themes = Level(low(hit("c1"))), Level(high(theme_of("t1", 0.9)))
     with pytest.raises(FeatureDisabled, match="DUAL_LEVEL_RETRIEVAL_ENABLED"):
         await dual(chunks, themes).retrieve(query(dual_level=False))
     assert chunks.asked == themes.asked == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,33 +61,27 @@ async def test_a_strategy_that_fails_does_not_affect_the_others(query: Ask, hit:
         await Fusion(refusing).retrieve(query(options=options))
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
+def test_weights() -> None:
+    for options, expected in [
         ({"preset": "question"}, {"dense": 0.2, "graph": 0.2, "question": 0.6}),
         ({"methods": ["dense", "sparse"]}, {"dense": 0.5, "sparse": 0.5}),
         ({"methods": ["sparse", "dense"], "weights": {"dense": 0.9, "sparse": 0.1}}, {"sparse": 0.1, "dense": 0.9}),
         ({"weights": {"dense": 1, "graph": 0}, "preset": "question"}, {"dense": 1.0, "graph": 0.0}),
-    ],
-)
-def test_weights(options: dict[str, Any], expected: dict[str, float]) -> None:
-    weights = method_weights(options)
-    assert list(weights) == list(expected)
-    assert weights == pytest.approx(expected)
+    ]:
+        weights = method_weights(options)
+        assert list(weights) == list(expected)
+        assert weights == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_weights_are_refused() -> None:
+    for options, message in [
         ({"methods": ["dense", "dense"]}, "2 to 5 different strategies; got dense, dense"),
         ({"weights": {"dense": 1.0}}, "2 to 5 different strategies; got dense"),
         ({"methods": ["dense", "graph"], "weights": {"dense": 1.0}}, "one weight for each of dense, graph; got dense"),
         ({"weights": {"dense": 0, "graph": 0}}, "must not all be 0; got dense 0, graph 0"),
-    ],
-)
-def test_bad_weights_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidRequest, match=message):
-        method_weights(options)
+    ]:
+        with pytest.raises(InvalidRequest, match=message):
+            method_weights(options)
 
 
 @given(st.dictionaries(st.sampled_from(["dense", "graph", "sparse", "raptor"]), st.floats(0.001, 1), min_size=2))

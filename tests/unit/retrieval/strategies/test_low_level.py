@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-
-import pytest
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.strategies.low_level import LowLevel, LowStrategy, low_strategy_for
+from agentic_rag_backend.retrieval.strategies.dual_level import LowLevel, low_strategy_for
 
 Ask = Callable[..., Query]
 THEME, NAME = "How do the fishers and the energy company get on?", "Who opened the quay?"
@@ -26,9 +23,8 @@ class Named:
         )
 
 
-@pytest.mark.parametrize(
-    ("question", "strategy"),
-    [
+def test_the_form_of_a_question_tells_what_finds_its_passages() -> None:
+    for question, strategy in [
         (THEME, "hybrid"),
         ("Why was the harbour closed?", "hybrid"),
         ("What role does the bank play?", "hybrid"),
@@ -36,15 +32,12 @@ class Named:
         ("When was the quay opened?", "graph"),
         ("How many boats are there?", "graph"),
         ("harbour quay", "graph"),
-    ],
-)
-def test_the_form_of_a_question_tells_what_finds_its_passages(question: str, strategy: str) -> None:
-    assert low_strategy_for(question) == strategy
+    ]:
+        assert low_strategy_for(question) == strategy
 
 
-@pytest.mark.parametrize(
-    ("question", "options", "default", "strategy", "chosen_by"),
-    [
+async def test_the_request_wins_over_the_setting_and_that_over_the_form(query: Ask, hit: Callable[..., Hit]) -> None:
+    for question, options, default, strategy, chosen_by in [
         (THEME, {}, "auto", "hybrid", "form"),
         (NAME, {}, "auto", "graph", "form"),
         (THEME, {"entities": ["Mira Voss"]}, "auto", "graph", "entities"),
@@ -55,25 +48,15 @@ def test_the_form_of_a_question_tells_what_finds_its_passages(question: str, str
         (NAME, {"low_strategy": "hybrid"}, "graph", "hybrid", "request"),
         (NAME, {"low_strategy": "hybrid", "entities": ["Mira Voss"]}, "auto", "hybrid", "request"),
         (THEME, {"low_strategy": "auto"}, "graph", "hybrid", "form"),
-    ],
-)
-async def test_the_request_wins_over_the_setting_and_that_over_the_form(
-    query: Ask,
-    hit: Callable[..., Hit],
-    question: str,
-    options: dict[str, Any],
-    default: LowStrategy,
-    strategy: str,
-    chosen_by: str,
-) -> None:
-    graph, hybrid = Named("graph", (hit("c1"),)), Named("hybrid", (hit("c2"),))
-    asked = query(question, options=options)
-    found = await LowLevel({"graph": graph, "hybrid": hybrid}, default=default).retrieve(asked)
-    chosen, other = (graph, hybrid) if strategy == "graph" else (hybrid, graph)
-    assert (chosen.asked, other.asked) == ([asked], [])
-    assert (found.hits, found.trace.strategy) == (chosen.hits, strategy)
-    assert not found.trace.fallback_used
-    assert found.trace.details == {"linked_entities": 1, "low_level": {"strategy": strategy, "chosen_by": chosen_by}}
+    ]:
+        graph, hybrid = Named("graph", (hit("c1"),)), Named("hybrid", (hit("c2"),))
+        asked = query(question, options=options)
+        found = await LowLevel({"graph": graph, "hybrid": hybrid}, default=default).retrieve(asked)
+        chosen, other = (graph, hybrid) if strategy == "graph" else (hybrid, graph)
+        assert (chosen.asked, other.asked) == ([asked], [])
+        assert (found.hits, found.trace.strategy) == (chosen.hits, strategy)
+        assert not found.trace.fallback_used
+        assert found.trace.details == {"linked_entities": 1, "low_level": {"strategy": strategy, "chosen_by": chosen_by}}
 
 
 async def test_rounds_of_the_low_level_call_no_model(query: Ask, hit: Callable[..., Hit]) -> None:

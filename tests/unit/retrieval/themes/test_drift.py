@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import hit_of, theme_of
+from scripted_models import Unstreamed
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.drift import (
     ASKED_WEIGHT,
@@ -32,9 +32,7 @@ MakeHit = Callable[..., Hit]
 
 
 def theme(name: str, score: float = 0.4, keywords: tuple[str, ...] = ("pots", "gear")) -> ThemeHit:
-    return ThemeHit(
-        id=name, name=name, summary=f"About {name}.", keywords=keywords, entity_count=3, level=0, generation=1, score=score
-    )
+    return theme_of(name, score, summary=f"About {name}.", keywords=keywords)
 
 
 class Finder:
@@ -69,9 +67,8 @@ class Local:
         )
 
 
-class Model:
+class Model(Unstreamed):
     generative = True
-    name = "scripted"
 
     def __init__(self, reply: Mapping[str, Any] | Exception, *, generative: bool = True) -> None:
         self.reply, self.generative = reply, generative
@@ -82,13 +79,6 @@ class Model:
         if isinstance(self.reply, Exception):
             raise self.reply
         return ModelReply("", Usage(10, 5, 1), self.name, self.reply)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        raise AssertionError("follow-up questions are not streamed")
-        yield
-
-    async def close(self) -> None:
-        return None
 
 
 def drift(finder: Finder, local: Local, model: Model) -> Drift:
@@ -170,23 +160,9 @@ def test_long_questions_are_cut_before_they_are_seen_from_a_theme() -> None:
 SCORES = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 1)), max_size=8, unique_by=lambda each: each[0])
 
 
-def made(id: str, score: float) -> Hit:
-    chunk = Chunk(
-        id=id,
-        document_id="d",
-        version=1,
-        ordinal=0,
-        text=id,
-        size_tokens=1,
-        content_hash=id,
-        location=Location(start_char=0, end_char=1, start_line=1, end_line=1),
-    )
-    return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
-
-
 @given(own=SCORES, followed=st.lists(SCORES, max_size=4), weight=st.sampled_from([0.5, 0.8]))
 def test_merging(own: list[tuple[str, float]], followed: list[list[tuple[str, float]]], weight: float) -> None:
-    first, lists = [made(*each) for each in own], [[made(*each) for each in one] for one in followed]
+    first, lists = [hit_of(*each) for each in own], [[hit_of(*each) for each in one] for one in followed]
     found = merge_hits(first, lists, weight=weight)
     ids = [each.id for each in found]
     assert len(ids) == len(set(ids)) == len({id for each in (own, *followed) for id, _ in each})

@@ -72,21 +72,17 @@ def choose(*given: tuple[str, float, int], budget: int = 100, limit: int = 10) -
     return select([Candidate(*each) for each in given], PARENTS, budget, limit).ids
 
 
-def test_a_parent_gives_way_to_a_better_child_and_its_sister_comes_in() -> None:
+def test_a_branch_and_a_better_relative() -> None:
     assert choose(("root", 0.6, 10), ("left", 0.8, 10), ("right", 0.3, 10)) == ("left", "right")
 
-
-def test_a_branch_gives_way_to_a_parent_that_is_better_than_all_of_it() -> None:
     assert choose(("root", 0.9, 10), ("left", 0.8, 10), ("leaf", 0.7, 10), ("other", 0.1, 10)) == ("root", "other")
 
-
-def test_relatives_are_known_over_what_is_no_candidate() -> None:
     assert choose(("root", 0.5, 10), ("leaf", 0.6, 10)) == ("leaf",)
 
-
-def test_what_is_too_large_makes_room_for_what_fits() -> None:
     selection = select([Candidate("root", 0.9, 80), Candidate("other", 0.5, 30), Candidate("x", 0.4, 20)], PARENTS, 100, 10)
     assert (selection.ids, selection.tokens, selection.too_large) == (("root", "x"), 100, 1)
+
+    assert list(ancestors("a", {"a": "b", "b": "c", "c": "a"})) == ["b", "c"]
 
 
 def test_tokens_are_counted_only_of_themes_that_may_be_taken() -> None:
@@ -98,7 +94,3 @@ def test_tokens_are_counted_only_of_themes_that_may_be_taken() -> None:
 
     scores = {"left": 0.9, "root": 0.8, "other": 0.7, "right": 0.6}
     assert select_themes(scores, PARENTS, tokens, budget_tokens=100, limit=2).ids == ("left", "other") == tuple(counted)
-
-
-def test_a_circle_of_parents_ends() -> None:
-    assert list(ancestors("a", {"a": "b", "b": "c", "c": "a"})) == ["b", "c"]

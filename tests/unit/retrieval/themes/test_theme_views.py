@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from agentic_rag_backend.communities.views import CommunityView, JudgedCommunity
+from agentic_rag_backend.communities.theme_index import CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk, stable_id
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.graph import Community, community_point_id

@@ -40,20 +40,17 @@ def test_texts_without_a_language_keep_the_terms_of_the_deployments_language(wor
     assert ids(ENGLISH, text) <= asked(ENGLISH, text)
 
 
-@pytest.mark.parametrize(
-    ("language", "passage", "query"),
-    [
+def test_other_forms_of_a_word_are_found_in_its_language() -> None:
+    for language, passage, query in [
         ("de", "Die Häuser am Hafen gehören der Stadt.", "Haus"),
         ("de-AT", "Die Häuser am Hafen gehören der Stadt.", "Wem gehört das Haus?"),
         ("fr", "Les maisons du port sont rouges.", "la maison rouge"),
         ("es", "Las casas del puerto son rojas.", "casa roja"),
         ("it", "Le barche sono nel porto.", "barca"),
         ("sv", "Båtarna ligger i hamnen.", "båt"),
-    ],
-)
-def test_other_forms_of_a_word_are_found_in_its_language(language: str, passage: str, query: str) -> None:
-    own = ids(ENGLISH, passage, language) - ids(ENGLISH, passage)
-    assert own & asked(ENGLISH, query)
+    ]:
+        own = ids(ENGLISH, passage, language) - ids(ENGLISH, passage)
+        assert own & asked(ENGLISH, query)
 
 
 def test_function_words_of_the_passages_language_are_no_terms() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from agentic_rag_backend.evaluation.datasets import evaluation_data
 from agentic_rag_backend.prompts import fence
 from agentic_rag_testing.models.recordings import load_recordings
-from agentic_rag_testing.models.server import ModelServer
 
 CORPUS = [
     {
@@ -36,27 +33,6 @@ TRIPLES = [
     },
     {"id": "p1", "entities": ["Tidal Array"], "triples": [["Tidal Array", "switched on in", "2011"], ["broken", "pair"]]},
 ]
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "entities": {"type": "array", "items": {"$ref": "#/$defs/Entity"}},
-        "relationships": {"type": "array", "maxItems": 1, "items": {"$ref": "#/$defs/Edge"}},
-        "language": {"type": "string", "enum": ["en", "de"]},
-    },
-    "$defs": {
-        "Entity": {"type": "object", "properties": {"name": {"type": "string"}, "type": {"enum": ["thing", "person"]}}},
-        "Edge": {
-            "type": "object",
-            "properties": {
-                "source": {"type": "string"},
-                "relation": {"type": "string"},
-                "target": {"type": "string"},
-                "fact": {"type": "string"},
-                "confidence": {"type": "number"},
-            },
-        },
-    },
-}
 
 
 @pytest.fixture
@@ -90,42 +66,6 @@ def test_of_half_a_passage_only_what_it_says(folder: Path) -> None:
     assert first.entities == ("Halden Institute", "Mira Voss", "1994")
     assert first.triples == (("Halden Institute", "founded by", "Mira Voss"),)
     assert (second.entities, second.triples) == (("Northern fjords",), ())
-
-
-def test_the_schema_is_filled(folder: Path) -> None:
-    reply = json.loads(str(load_recordings(folder).reply(prompt_of(CORPUS[0]["text"]), SCHEMA)))
-    assert [entity["name"] for entity in reply["entities"]] == TRIPLES[0]["entities"]
-    assert {entity["type"] for entity in reply["entities"]} == {"thing"}
-    assert reply["relationships"] == [
-        {
-            "source": "Halden Institute",
-            "relation": "founded by",
-            "target": "Mira Voss",
-            "fact": "Halden Institute founded by Mira Voss",
-            "confidence": 1,
-        }
-    ]
-    assert reply["language"] == "en"
-
-
-def test_served_by_the_models_name(folder: Path) -> None:
-    def ask(model: str, prompt: str, **fields: object) -> httpx.Response:
-        body = {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
-        return httpx.post(f"{server.base_url}/chat/completions", json=body)
-
-    with ModelServer(recordings=folder.parent) as server:
-        found = ask("recorded-small", prompt_of(CORPUS[1]["text"]))
-        assert json.loads(found.json()["choices"][0]["message"]["content"]) == {
-            "entities": ["Tidal Array"],
-            "triples": [["Tidal Array", "switched on in", "2011"]],
-        }
-        asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
-        assert json.loads(
-            ask("recorded-small", prompt_of(CORPUS[1]["text"]), response_format=asked).json()["choices"][0]["message"]["content"]
-        )["entities"] == [{"name": "Tidal Array", "type": "thing"}]
-        assert ask("recorded-small", "nothing of it").status_code == 404
-        assert ask("recorded-other", CORPUS[1]["text"]).status_code == 404
-        assert ask("rate-limited-1sx1+recorded-small", CORPUS[1]["text"]).status_code == 429
 
 
 def test_every_passage_of_the_evaluation_set_is_found_and_none_besides() -> None:

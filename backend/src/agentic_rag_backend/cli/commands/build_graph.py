@@ -22,7 +22,7 @@ from agentic_rag_backend.cli.following import (
     poll_jobs,
     require_success,
 )
-from agentic_rag_backend.cli.model_cost import cost_of_chunks
+from agentic_rag_backend.cli.intake import cost_of_chunks
 from agentic_rag_backend.cli.options import drop_unset, split_names
 from agentic_rag_backend.cli.output import fields, table
 from agentic_rag_backend.cli.progress import ProgressDisplay

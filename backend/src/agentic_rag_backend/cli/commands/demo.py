@@ -19,8 +19,8 @@ from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.configuration import load_settings, suggest_encoder
 from agentic_rag_backend.cli.following import explain_failure, follow_job, is_successful
 from agentic_rag_backend.cli.intake import FINE, Processing
-from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table, text
+from agentic_rag_backend.cli.progress import run_async
 from agentic_rag_backend.cli.rendering import show_citations
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.sources.files import Walk

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.commands.transfer import write_file
+from agentic_rag_backend.cli.commands.tenants import write_file
 from agentic_rag_backend.cli.options import split_names
 from agentic_rag_backend.cli.output import Output, count_of, text
 from agentic_rag_backend.cli.resources import Limit, Resource

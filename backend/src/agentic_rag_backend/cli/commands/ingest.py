@@ -15,12 +15,10 @@ import typer
 
 from agentic_rag_backend.cli.command import Session
 from agentic_rag_backend.cli.following import Job, explain_failure, follow_job, is_successful
-from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
-from agentic_rag_backend.cli.interruption import Interrupted
-from agentic_rag_backend.cli.model_cost import extraction_cost
+from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results, extraction_cost
 from agentic_rag_backend.cli.options import CHUNKING_HELP, ChunkSizes, QuestionOptions, split_names
 from agentic_rag_backend.cli.output import Output, count_of, table
-from agentic_rag_backend.cli.progress import ProgressDisplay
+from agentic_rag_backend.cli.progress import Interrupted, ProgressDisplay
 from agentic_rag_backend.domain.media_types import is_plain_text
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk

@@ -1,14 +1,91 @@
-"""``tenants create|delete|keys``, for the operator."""
+"""``tenants create|delete|keys``, ``export`` and ``import``, for the operator."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import IO, Annotated
 
 import typer
 
-from agentic_rag_backend.cli.command import Session, join_path
+from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, join_path
+from agentic_rag_backend.cli.following import follow_job, require_success
 from agentic_rag_backend.cli.output import fields, format_time
+from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.cli.resources import Resource
+from agentic_rag_backend.errors import Conflict, InvalidRequest
+
+_BLOCK_BYTES = 1024 * 1024
+_MEDIA_TYPE = "application/gzip"
+
+
+async def export_tenant(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive to write, such as acme.tar.gz.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+) -> None:
+    """Write a tenant's data at one moment to an archive, without keys and secrets."""
+    if file.exists() and not force:
+        raise Conflict(f"{file} exists; --force replaces it")
+    tenant_id = await session.client.find_tenant_id(session.tenant or DEFAULT_TENANT)
+    size = await write_file(session.client.download(f"/tenants/{tenant_id}/export"), file)
+    session.output.present({"tenant_id": tenant_id, "file": str(file), "size_bytes": size})
+
+
+async def write_file(blocks: AsyncIterator[bytes], path: Path) -> int:
+    """Write a file as a whole and return its size in bytes. An interrupted download leaves no part of it.
+
+    Raises:
+        InvalidRequest: the file cannot be written.
+    """
+    unfinished = path.with_name(f"{path.name}.part")
+    size = 0
+    try:
+        with unfinished.open("wb") as output:
+            async for block in blocks:
+                size += output.write(block)
+        unfinished.replace(path)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return size
+
+
+async def import_tenant(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive that 'export' wrote.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the new tenant; default: its name in the archive.")] = None,
+    watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
+) -> None:
+    """Import a tenant from an archive. Its data becomes visible when the import is complete.
+
+    Without --tenant, the tenant keeps its id. With --tenant, the data gets new ids in that empty tenant, which is created if
+    it does not exist. --name makes such a copy, too, if this deployment has the tenant of the archive.
+    """
+    try:
+        with file.open("rb") as content:
+            parameters = {"tenant": session.tenant, "name": name}
+            blocks = _read_blocks(content, file.stat().st_size)
+            accepted = await session.client.upload("/tenants/import", blocks, _MEDIA_TYPE, **parameters)
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}") from error
+    session.client.act_for(accepted["tenant_id"])
+    if not watch_job:
+        session.output.present(accepted)
+        return
+    job = await follow_job(session.client, accepted["job_id"], title="import")
+    session.output.present({"tenant_id": accepted["tenant_id"], **job})
+    require_success(session.output, job)
+
+
+async def _read_blocks(content: IO[bytes], size: int) -> AsyncIterator[bytes]:
+    """Yield blocks, and show the share of the file that was transferred."""
+    with ProgressDisplay("upload", total=size, counted=False) as display:
+        for block in iter(lambda: content.read(_BLOCK_BYTES), b""):
+            yield block
+            display.update("upload", completed=content.tell())
+
 
 TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of the tenant.")]
 

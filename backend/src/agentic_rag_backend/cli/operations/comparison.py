@@ -34,7 +34,7 @@ class TenantComparison:
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
-    from agentic_rag_backend.jobs.job_endings import JobEndings
+    from agentic_rag_backend.jobs.service import JobEndings
 
     comparisons: list[TenantComparison] = []
     unowned = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)

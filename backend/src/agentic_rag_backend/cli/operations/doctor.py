@@ -16,10 +16,10 @@ import typer
 
 from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.operations.measuring import Check, measure_models
 from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.progress import run_async
 from agentic_rag_backend.cli.session.address import credentials_file
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 

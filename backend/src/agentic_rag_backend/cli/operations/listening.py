@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from agentic_rag_backend.cli.interruption import Interrupted
+from agentic_rag_backend.cli.progress import Interrupted
 from agentic_rag_backend.errors import ConfigurationError, Conflict
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.memory import serve_from_now

@@ -19,9 +19,9 @@ import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of, suggest_encoder
-from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.listening import create_server, open_socket, run_server, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.progress import run_async
 from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
@@ -91,7 +91,7 @@ async def _serve_requests(
 ) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
-    from agentic_rag_backend.api.http_methods import build_routes
+    from agentic_rag_backend.api.responses.error_responses import build_routes
 
     data_dir = container.settings.data_dir
     app = create_app(container)

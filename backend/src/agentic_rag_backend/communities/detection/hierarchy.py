@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from agentic_rag_backend.communities.detection.leiden import (
     MAX_ROUNDS,
     Members,
+    PreviousDivision,
     compute_modularity,
     hang_leaves,
+    held_groups,
     leiden_of_groups,
     run_leiden,
 )
-from agentic_rag_backend.communities.detection.previous_division import PreviousDivision, held_groups
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence, Links, join_small_clusters, link_small_clusters
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import Restorer
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.views import CommunityReader
+from agentic_rag_backend.communities.theme_index import CommunityReader
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 

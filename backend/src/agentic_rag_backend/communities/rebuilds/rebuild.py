@@ -24,15 +24,13 @@ from agentic_rag_backend.communities.detection.knowledge import (
     read_visible,
     weighted_edges,
 )
-from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, GenerationDraft, Publisher
+from agentic_rag_backend.communities.generations import MIN_SEARCHABLE, GenerationDraft, Publisher
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, compute_basis, divided_under
-from agentic_rag_backend.communities.rebuilds.graph_changes import COUNTED
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import COUNTED, RebuildOptions
 from agentic_rag_backend.communities.summaries.evidence_gatherer import EvidenceGatherer
 from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_summaries
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
-from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
-from agentic_rag_backend.communities.views import CommunityReader
+from agentic_rag_backend.communities.theme_index import SUMMARISE, CommunityReader, RebuildProgress
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens

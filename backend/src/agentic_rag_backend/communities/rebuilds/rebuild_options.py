@@ -1,4 +1,4 @@
-"""Options of a rebuild."""
+"""Options of a rebuild, and the share of the graph that changed since the current generation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationPointer
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MODES = ("incremental", "full")
 
@@ -64,3 +68,33 @@ class RebuildOptions:
 def _check_range(name: str, value: int | None, low: int, high: int) -> None:
     if value is not None and not low <= value <= high:
         raise InvalidRequest(f"{name} must be between {low} and {high}; got {value}")
+
+
+COUNTED = "graph_relationships"
+"""The detail of a generation that holds the number of relationships in the graph when it was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Measures how much of the graph changed documents affect."""
+
+    documents: DocumentCatalogue
+    graph: KnowledgeStore
+
+    async def changed_share(self, tenant: TenantId, pointer: GenerationPointer) -> float:
+        """Return changed relationships ÷ earlier relationships, at least 0; 1.0 if that is not known.
+
+        Changed relationships are those in documents that are new or changed since, plus the number by which the graph shrank.
+        All relationships of an edited document count, so that the share is rather too high than too low.
+        """
+        before = pointer.details.get(COUNTED)
+        visibility = await self.documents.visibility(tenant, since=pointer.built_from)
+        if pointer.generation == 0 or visibility.whole or not isinstance(before, int) or before == 0:
+            return 1.0
+        fresh: set[str] = set()
+        visible_documents = [document for document, version in visibility.versions.items() if version]
+        if visible_documents:
+            async for batch in self.graph.all_relationships(tenant, visible_documents):
+                fresh.update(relationship.id for relationship in batch)
+        relationship_count = (await self.graph.counts(tenant)).relationships
+        return (len(fresh) + max(0, before - relationship_count)) / before

@@ -19,7 +19,7 @@ from agentic_rag_backend.communities.summaries.community_evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.summaries.labels import spread
+from agentic_rag_backend.communities.summaries.keywords import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, padded_words
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.visible.facts import supports_now

@@ -1,4 +1,4 @@
-"""Keywords of a community: its central names, and the noun phrases that contrast it with the tenant's other facts."""
+"""Names and keywords of a community: central names that suit a title, and noun phrases that contrast it with the others."""
 
 from __future__ import annotations
 
@@ -7,12 +7,77 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agentic_rag_backend.communities.summaries.community_evidence import SummaryEvidence
-from agentic_rag_backend.communities.summaries.labels import spread
-from agentic_rag_backend.communities.summaries.names import name_label, names_well
-from agentic_rag_backend.domain.graph import Label, Support
+from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, SummaryEvidence
+from agentic_rag_backend.domain.graph import Label, Support, normalise_name
 from agentic_rag_backend.language.noun_phrases import noun_phrases
-from agentic_rag_backend.language.words import words
+from agentic_rag_backend.language.vocabulary.word_classes import ADVERBS, VERBS
+from agentic_rag_backend.language.words import comparable, content_forms, words
+
+MAX_PASSAGES = 8
+"""Passages kept for one label, so that it survives the deletion of seven documents. Readers usually need only the first."""
+
+
+def spread(supports: Iterable[Support], *, most: int = MAX_PASSAGES) -> tuple[Support, ...]:
+    """Return up to ``most`` passages, the first of each document before the second of any."""
+    distinct = list(dict.fromkeys(supports))
+    first_of_document = {support.document_id: support for support in reversed(distinct)}
+    leading = [support for support in distinct if first_of_document[support.document_id] is support]
+    return tuple(dict.fromkeys([*leading, *distinct]))[:most]
+
+
+_LONGEST_NAME = 5
+_MIN_SHARE = 0.5
+"""Share of the most central entity's weight that another entity needs to join it in the name."""
+
+
+def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
+    """Return the one to three most central names.
+
+    Entities of no known kind are used only if nothing better exists; titles of documents, file names and code only if those are
+    missing too.
+    """
+    chosen: list[Label] = []
+    pools = ([entity for entity in entities if suits(entity)] for suits in (names_well, _reads_well))
+    entities = next(filter(None, pools), entities)
+    for entity in entities:
+        if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
+            break
+        name_words = set(normalise_name(entity.name).split())
+        chosen_names = [set(normalise_name(label.text).split()) for label in chosen]
+        if not any(name_words <= chosen_words or name_words >= chosen_words for chosen_words in chosen_names):
+            chosen.append(name_label(entity))
+    return tuple(chosen)
+
+
+def name_label(entity: CentralEntity) -> Label:
+    """Return an entity's name as it is shown, with its passages. A file's name is read as words."""
+    name = " ".join(entity.name.split())
+    if "-" in name and " " not in name and name == name.casefold() and entity.type != "code":
+        # The check whether a passage contains the name reads a file's name as words too.
+        name = name.replace("-", " ").strip()
+        name = name[:1].upper() + name[1:]
+    return Label(name, entity.passages)
+
+
+def names_well(entity: CentralEntity) -> bool:
+    """Return whether a name suits a theme: it reads well, and it is of a known kind."""
+    return _reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
+
+
+def _reads_well(entity: CentralEntity) -> bool:
+    """Return whether a name is short, capitalised and of letters: no date, no code, no file, no sentence's beginning."""
+    words = entity.name.split()
+    spelled = entity.name.replace(" ", "").replace("'", "").replace("’", "").replace("-", "").replace(".", "").replace("&", "")
+    return (
+        len(words) <= _LONGEST_NAME
+        and spelled.isalpha()
+        and entity.name[:1].isupper()
+        and (entity.type not in ("date", "code") or len(words) > 1)
+        and bool(content_forms(entity.name))
+        and bool(content_forms(words[-1]))
+        and not (len(words) == 1 and (comparable(words[0]) in VERBS | ADVERBS))
+    )
+
 
 MAX_KEYWORDS = 8
 MAX_PHRASES = 5

@@ -11,7 +11,7 @@ from agentic_rag_backend.communities.summaries.summary_writing import WrittenSum
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.jobs.backoff import is_transient
+from agentic_rag_backend.jobs.base import is_transient
 
 _RECHECK_INTERVAL_S = 0.5
 

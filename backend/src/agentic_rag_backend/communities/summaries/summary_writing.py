@@ -13,8 +13,7 @@ from agentic_rag_backend.communities.summaries.extractive_summaries import (
     MAX_FINDINGS,
     extractive_summary,
 )
-from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS
-from agentic_rag_backend.communities.summaries.labels import spread
+from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS, spread
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable

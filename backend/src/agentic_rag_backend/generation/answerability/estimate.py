@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
-from agentic_rag_backend.generation.answerability.selection import Selection
+from agentic_rag_backend.generation.answerability.selection import Coefficients, Linear, Selection
 from agentic_rag_backend.generation.answerability.sentence_features import flag_missing
 
 MATTER_WORDS = 2

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.language.languages import language_in
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.retrieval.grading import read_text
 
 ANSWERED = 0.25

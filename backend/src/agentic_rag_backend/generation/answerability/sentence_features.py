@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
-from agentic_rag_backend.generation.answerability.matches import Matrix
-from agentic_rag_backend.generation.answerability.question import has_negation, is_year
+from agentic_rag_backend.generation.answerability.question import Matrix, has_negation, is_year
 from agentic_rag_backend.language.questions import AnswerKind
-from agentic_rag_backend.language.vocabulary.opposites import OPPOSITES
+from agentic_rag_backend.language.vocabulary.word_classes import OPPOSITES
 from agentic_rag_backend.models.embedding.base import TextVectors
 
 Features = Mapping[str, Matrix]

@@ -1,4 +1,4 @@
-"""Verifiers by name."""
+"""Verifiers by name, and the check of statements that ingestion uses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, VerifierFactory
+from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.entailment import EntailmentVerifier
 from agentic_rag_backend.generation.claims.verifiers.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
@@ -16,6 +17,13 @@ from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+
+
+def says_statement(statement: str, source: str, title: str) -> bool:
+    """Return whether the text ``source``, from a document or section called ``title``, says what ``statement`` says."""
+    passage = Passage(marker=1, chunk_id="", document_id="", title=title, text=source, start_char=0, score=1.0)
+    return LexicalVerifier([passage]).check(Claim(statement, (1,))).holds
+
 
 VerifierName = Literal["auto", "lexical", "embedding", "model", "nli"]
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.brief import Brief, with_details, with_failures
-from agentic_rag_backend.generation.corpus_wide.introduction import introduce_themes
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, select_overview
+from agentic_rag_backend.generation.base import Brief, with_details, with_failures
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
     MAP_REPLY_TOKENS,
@@ -27,8 +26,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     partial_answers,
     themes_with_passages,
 )
-from agentic_rag_backend.generation.evidence.context import Context, Passage, theme_chunk_ids
-from agentic_rag_backend.generation.evidence.token_budget import PromptBudget
+from agentic_rag_backend.generation.evidence.context import Context, Passage, PromptBudget, theme_chunk_ids
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.language.questions import asked_for
@@ -36,8 +34,7 @@ from agentic_rag_backend.language.sentences import with_full_stop
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibration import Calibrator
-from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
-from agentic_rag_backend.models.llm.model_traits import window_of
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest, window_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.global_search import about_everything

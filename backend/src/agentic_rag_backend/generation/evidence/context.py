@@ -9,12 +9,54 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.location import Region, joined_regions
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
+from agentic_rag_backend.generation.conversation import fenced_turns
 from agentic_rag_backend.language.entries.reading import header_at
 from agentic_rag_backend.language.languages import language_in
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.language.words import content_forms
+from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.prompts import Prompt
+
+MAX_TURN_TOKENS = 2_000
+"""Estimated tokens of earlier turns in a prompt; the newest that fit are included."""
+TURN_SHARE = 8
+"""Earlier turns take at most one part in this many of the window."""
+LEAST_EVIDENCE = 256
+"""Tokens of evidence that are sent in any case. A window without room for them answers with an error of the endpoint."""
+SPARE = 0.95
+"""Share of the window that is used, because the tokens are estimated."""
+
+
+def turn_tokens(window: int) -> int:
+    """Return the token budget of the earlier turns of a conversation."""
+    return min(MAX_TURN_TOKENS, window // TURN_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """The tokens of one call of a model.
+
+    Args:
+        window: tokens that the model reads and writes in one call.
+        reply_tokens: reserved for the reply.
+        wanted_tokens: for the evidence, if the window has room.
+    """
+
+    window: int
+    reply_tokens: int
+    wanted_tokens: int
+
+    def evidence_tokens(self, prompt: Prompt, *texts: str, history: Sequence[Message] = ()) -> int:
+        """Return the token budget of the evidence: ``wanted_tokens``, or the rest of the window if it is less.
+
+        ``texts`` are the other values of the prompt, such as the question.
+        """
+        fixed = sum(map(estimate_tokens, (prompt.system, prompt.user, *texts)))
+        fixed += estimate_tokens(fenced_turns(history, turn_tokens(self.window)))
+        return max(LEAST_EVIDENCE, min(self.wanted_tokens, int(self.window * SPARE) - self.reply_tokens - fixed))
+
 
 FRAME_TOKENS = 16
 """Tokens of a passage's tags, number and title in a prompt."""

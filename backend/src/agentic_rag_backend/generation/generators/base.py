@@ -9,10 +9,9 @@ from typing import Protocol
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation, Verification
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
-from agentic_rag_backend.generation.brief import Brief, Refusal
+from agentic_rag_backend.generation.base import Brief, CitationPolicy, CitationStyle, Refusal
 from agentic_rag_backend.generation.draft import DraftEvent
-from agentic_rag_backend.generation.evidence.token_budget import PromptBudget
+from agentic_rag_backend.generation.evidence.context import PromptBudget
 
 Investigate = Callable[[str], Awaitable[Brief]]
 """Retrieves passages for another question, with the strategy, filters and tenant of the answer's own question."""

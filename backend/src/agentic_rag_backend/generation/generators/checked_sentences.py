@@ -1,4 +1,4 @@
-"""Generators that check sentences while the model writes them."""
+"""Generators that check sentences while the model writes them: ``standard`` marks unsupported ones, ``attributed`` omits them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from agentic_rag_backend.generation.base import CitationPolicy
-from agentic_rag_backend.generation.brief import Refusal
+from agentic_rag_backend.generation.base import CitationPolicy, Refusal
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.generators.base import Assignment, Generated, Generator
 from agentic_rag_backend.generation.writing import Writers, Writing
@@ -74,3 +73,13 @@ async def collect_events(generator: Generator, assignment: Assignment) -> Genera
                 return replace(event, events=tuple(events))
             events.append(event)
     raise AssertionError("a stream ends with the answer")
+
+
+def attributed_generator(writers: Writers) -> SentenceGenerator:
+    """Return the generator. Its default policy is ``checked``."""
+    return SentenceGenerator("attributed", writers, "checked")
+
+
+def standard_generator(writers: Writers) -> SentenceGenerator:
+    """Return the generator. Its default policy is ``mark``."""
+    return SentenceGenerator("standard", writers, "mark")

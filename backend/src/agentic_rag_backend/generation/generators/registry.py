@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agentic_rag_backend.generation.generators.attributed import attributed_generator
 from agentic_rag_backend.generation.generators.base import Generator
-from agentic_rag_backend.generation.generators.standard import standard_generator
+from agentic_rag_backend.generation.generators.checked_sentences import attributed_generator, standard_generator
 from agentic_rag_backend.generation.generators.verified import VerifiedGenerator
 from agentic_rag_backend.generation.writing import Writers
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

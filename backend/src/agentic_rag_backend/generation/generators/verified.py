@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
-from agentic_rag_backend.generation.brief import Brief, with_failures
+from agentic_rag_backend.generation.base import Brief, with_failures
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.evidence.context import Passage, size_tokens
 from agentic_rag_backend.generation.generators.base import Assignment, Generated

@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, sniff_content
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.prepare.reading import FileSource, IsolatedReader
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
@@ -88,7 +88,7 @@ class UploadCheck:
         check_options(upload.options.chunking)
         questions = checked_questions(upload.questions or self.questions)
         plain = metadata_checks.check_metadata(upload.metadata)
-        sniffed = upload.content[:SNIFFED_BYTES]
+        sniffed = sniff_content(upload.content)
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
         source = FileSource(media_type, charset_of(upload.media_type), upload.file_name)
         is_whole = size <= CHECKED_BYTES

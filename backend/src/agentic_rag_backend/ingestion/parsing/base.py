@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from agentic_rag_backend.domain.document import AttachmentOptions, CodeRelation, Failure
 from agentic_rag_backend.domain.location import Box, Region
+from agentic_rag_backend.domain.ole_directory import SIGNATURE
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 SNIFFED_BYTES = 1024 * 1024
-"""Bytes at the beginning of a file that decide its type."""
+"""Bytes at the beginning of a file that decide its type, and at the end of a ZIP file, where its directory is."""
 CHECKED_BYTES = 1024 * 1024
 """Files up to this size are checked completely before they are accepted. Of larger files, only the beginning is checked."""
 
@@ -20,6 +21,14 @@ MAX_COLUMNS = 1_000
 """Columns of a table that are read."""
 MAX_HEADING_CHARACTERS = 200
 """Characters of a heading in the paths above passages. The text has all of it."""
+
+
+def sniff_content(content: bytes) -> bytes:
+    """Return the bytes of a file that decide its type."""
+    if content.startswith(SIGNATURE):  # its directory may be anywhere
+        return content
+    head = content[:SNIFFED_BYTES]
+    return head + content[SNIFFED_BYTES:][-SNIFFED_BYTES:] if head.startswith(b"PK") else head
 
 
 def wide_table(columns: int) -> str:

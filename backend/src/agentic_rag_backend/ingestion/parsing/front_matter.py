@@ -1,11 +1,10 @@
-"""Reads YAML front matter, with limits on its size and nesting."""
+"""Reads YAML front matter, with limits on its size and nesting. Values stay as they are written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any
 
 import yaml
@@ -16,14 +15,21 @@ from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fiel
 
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
-_KEY = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'][^\n:]*:(?:\s|\Z)")
-
-
+_KEY = re.compile(r"(?:[ \t]*#[^\n]*\n)*[\w\"'][^\n:]*:(?:\s|\Z)")
+"""The first line of front matter. After an empty line, the dashes are a thematic break."""
+_FIELD = re.compile(r"^[^\s#\-\]}].*(?:\n(?![^\s#\-\]}]).*)*", re.MULTILINE)
+"""A key that is not indented, with the lines of its value."""
 MAX_NESTING = 20
+NAMED_LINES = 5
+"""Wrong lines that a warning names."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Safe loader that refuses aliases and deep nesting. A few hundred bytes of aliases can expand to gigabytes."""
+    """Safe loader of numbers that are written like JSON's, ``true``, ``false`` and ``null``; other scalars are strings.
+
+    Versions (1.10), numbers with zeros in front (007) and words (yes) would be falsified. It refuses aliases, since a few hundred
+    bytes of them can expand to gigabytes, and deep nesting.
+    """
 
     nesting = 0
 
@@ -38,21 +44,33 @@ class _PlainLoader(yaml.SafeLoader):
         return node
 
 
+_PlainLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _beginnings in (
+    ("bool", r"(?:true|false)\Z", "tf"),
+    ("null", r"(?:null|~|)\Z", ["n", "~", ""]),
+    ("int", r"-?(?:0|[1-9]\d{0,17})\Z", "-0123456789"),
+    ("float", r"-?(?:0|[1-9]\d{0,7})?\.\d{0,6}[1-9]\Z", "-.0123456789"),
+):
+    _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_beginnings))
+
+
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
     """Metadata above the text. ``title`` is separate because it is a field of every document."""
 
     title: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """Return the front matter and the text after it. Without front matter, return an empty one and ``text``.
 
-    Only JSON scalars and lists of them are kept. Dates become ISO 8601 strings.
+    Nested keys are joined by dots, such as ``author.name``. Lines that are not YAML are left out with a warning, unless they are
+    most of the lines: then they are text.
 
     Raises:
-        UnreadableDocument: the front matter is too long, has too many keys, or is not YAML.
+        UnreadableDocument: the front matter is too long.
     """
     opening = _OPENING.match(text)
     if opening is None or _KEY.match(text, opening.end()) is None:
@@ -62,23 +80,58 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         if _CLOSING.search(text, opening.end()) is None:
             return FrontMatter(), text
         raise UnreadableDocument(f"the front matter is longer than {MAX_METADATA_BYTES} characters")
-    fields = _load_yaml(text[opening.end() : closing.start()])
-    if len(fields) > MAX_KEYS:
-        raise UnreadableDocument(f"the front matter has {len(fields)} keys; the limit is {MAX_KEYS}")
-    title = fields.get("title")
-    has_title = isinstance(title, (str, int, float, date)) and str(title).strip()
-    return FrontMatter(str(title).strip() if has_title else None, keep_valid_fields(fields)), text[closing.end() :]
+    source = text[opening.end() : closing.start()]
+    warnings: list[str] = []
+    fields = _load_yaml(source)
+    if fields is None:
+        fields, wrong_lines = _load_fields(source)
+        if 2 * len(wrong_lines) > source.count("\n") or not fields:
+            return FrontMatter(warnings=("the lines between the first two rules are not YAML and are read as text",)), text
+        numbers = ", ".join(map(str, wrong_lines[:NAMED_LINES])) + (", …" if len(wrong_lines) > NAMED_LINES else "")
+        warnings.append(f"not in the metadata: lines of the front matter that are not YAML ({len(wrong_lines)}: {numbers})")
+    if not any(str(key).split() == [str(key)] for key in fields):
+        return FrontMatter(), text  # sentences with a colon between two rules
+    flat = dict(_flatten("", fields))
+    if len(flat) > MAX_KEYS:
+        warnings.append(f"the front matter has {len(flat)} keys, of which the first {MAX_KEYS} are read")
+    title = str(flat.get("title") or "").strip() if not isinstance(flat.get("title"), list) else ""
+    kept = keep_valid_fields(dict(list(flat.items())[:MAX_KEYS]))
+    return FrontMatter(title or None, kept, tuple(warnings)), text[closing.end() :]
 
 
-def _load_yaml(source: str) -> Mapping[Any, Any]:
+def _load_yaml(source: str) -> Mapping[Any, Any] | None:
+    """Return the keys and values of YAML; None if it is not valid, or no mapping."""
     try:
         fields = yaml.load(source, _PlainLoader)  # noqa: S506 - it is a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f" in line {mark.line + 2}" if mark else ""
-        raise UnreadableDocument(f"the front matter is not valid YAML{line}: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UnreadableDocument(f"the front matter is not valid YAML: {error}") from None
-    if not isinstance(fields, Mapping):
-        raise UnreadableDocument("the front matter is not a mapping of keys to values")
-    return fields
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, Mapping) else None
+
+
+def _load_fields(source: str) -> tuple[dict[Any, Any], list[int]]:
+    """Return the fields that are valid by themselves, and the numbers of the other lines. The opening rule is line 1."""
+    fields: dict[Any, Any] = {}
+    wrong_lines: list[int] = []
+    for match in _FIELD.finditer(source):
+        loaded = _load_yaml(match[0])
+        if loaded is not None:
+            fields.update(loaded)
+        else:
+            first = source.count("\n", 0, match.start()) + 2
+            wrong_lines += range(first, first + match[0].rstrip("\n").count("\n") + 1)
+    return fields, wrong_lines
+
+
+def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the scalars of a value, and the lists of them, with the keys that lead there. Mappings in a list become lists."""
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            yield from _flatten(f"{name}.{key}" if name else str(key), member)
+    elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        columns: dict[str, list[Any]] = {}
+        for item in value:
+            for key, member in _flatten(name, item):
+                columns.setdefault(key, []).extend(member if isinstance(member, list) else [member])
+        yield from columns.items()
+    else:
+        yield name, value

@@ -20,6 +20,10 @@ MAX_EMPTY_SHARE = 0.75
 """Objects are not shown as a table if each one has few of all their keys."""
 MAX_PATH_CHARACTERS = 200
 """A longer path of a value loses its beginning. Every value below it would repeat it."""
+CHECKED_LINES = 100
+"""Lines of JSON Lines that are checked at upload."""
+NAMED_LINES = 5
+"""Wrong lines that a warning names."""
 _TITLES = ("title", "name")
 _CUT = "…"
 
@@ -35,11 +39,11 @@ class JsonParser:
 
     def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the beginning if it is the whole file."""
-        return Preview(title=_read_title(_load_json(head)) if is_whole else None, text=head)
+        return Preview(title=_read_title(load_json(head)) if is_whole else None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
-        value = _load_json(text)
+        value = load_json(text)
         return _build_document(value, text, title=_read_title(value))
 
     def restore(self, text: str) -> ParsedDocument:
@@ -48,23 +52,55 @@ class JsonParser:
 
 
 class JsonLinesParser(JsonParser):
-    """Parser of JSON Lines: each line is a JSON value."""
+    """Parser of JSON Lines: each line is a JSON value. Other lines are left out with a warning, unless they are most lines."""
 
     def check(self, head: str, *, is_whole: bool) -> Preview:
-        """Parse the first line."""
+        """Parse the first lines."""
         lines = [line for line in head.split("\n") if line.strip()]
         if is_whole or len(lines) > 1:
-            _load_json(lines[0], line=1)
+            _load_lines(lines[:CHECKED_LINES] if is_whole or len(lines) > CHECKED_LINES else lines[:-1])
         return Preview(title=None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of all lines as text."""
-        lines = enumerate(text.split("\n"), 1)
-        values = [_load_json(line, line=number) for number, line in lines if line.strip()]
-        return _build_document(values, text)
+        values, wrong_lines = _load_lines(text.split("\n"))
+        parsed = _build_document(values, text)
+        if not wrong_lines:
+            return parsed
+        named = ", ".join(map(str, wrong_lines[:NAMED_LINES])) + (", …" if len(wrong_lines) > NAMED_LINES else "")
+        return replace(
+            parsed, warnings=(*parsed.warnings, f"not in the text: lines that are not JSON ({len(wrong_lines)}: {named})")
+        )
 
 
-def _load_json(text: str, *, line: int | None = None) -> Any:
+def _load_lines(lines: Sequence[str]) -> tuple[list[Any], list[int]]:
+    """Return the values of lines, and the numbers of the lines that are not JSON.
+
+    Raises:
+        UnreadableDocument: most lines are not JSON.
+    """
+    values: list[Any] = []
+    problems: dict[int, UnreadableDocument] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                values.append(load_json(line, line=number))
+            except UnreadableDocument as problem:
+                problems[number] = problem
+    if len(problems) > len(values):
+        raise next(iter(problems.values()))
+    return values, list(problems)
+
+
+def load_json(text: str, *, line: int | None = None) -> Any:
+    """Return the value of JSON, with numbers as strings that keep how they are written.
+
+    Args:
+        line: number of the line that the text is, for messages. None: it is a whole file.
+
+    Raises:
+        UnreadableDocument: it is not valid, or nested too deep.
+    """
     where = "" if line is None else f"line {line}: "
     try:
         value = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)

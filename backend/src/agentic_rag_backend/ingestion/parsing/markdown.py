@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import (
@@ -16,6 +17,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
     wide_table,
 )
 from agentic_rag_backend.ingestion.parsing.front_matter import FrontMatter, split_front_matter
+from agentic_rag_backend.language.titles import is_placeholder
 
 # One pass finds every line that can matter: a fence, an ATX heading, or what underlines a heading.
 _LINE = re.compile(
@@ -35,15 +37,15 @@ class MarkdownParser:
     def check(self, head: str, *, is_whole: bool) -> Preview:
         """Read the front matter, and the beginning up to the first heading."""
         front, text = _split_front_matter(head)
-        return Preview(title=_choose_title(front, next(headings_of(text), None)), text=text)
+        return Preview(title=_choose_title(front, headings_of(text)), text=text)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the text after the front matter with its headings. It is unchanged, except that tables lose columns too many."""
         front, text = _split_front_matter(text)
         text, widest = _without_far_columns(text)
         headings = tuple(headings_of(text))
-        title = _choose_title(front, headings[0] if headings else None)
-        warnings = (wide_table(widest),) if widest else ()
+        title = _choose_title(front, headings)
+        warnings = (*front.warnings, *((wide_table(widest),) if widest else ()))
         return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings, warnings=warnings)
 
     def restore(self, text: str) -> ParsedDocument:
@@ -75,8 +77,10 @@ def _without_far_columns(text: str) -> tuple[str, int]:
     return "\n".join(lines), widest
 
 
-def _choose_title(front: FrontMatter, heading: Heading | None) -> str | None:
-    return front.title or (heading.title if heading else None)
+def _choose_title(front: FrontMatter, headings: Iterable[Heading]) -> str | None:
+    """Return the title of the front matter, or the first heading that is no placeholder."""
+    titles = (title for title in chain([front.title or ""], (heading.title for heading in headings)) if title)
+    return next((title for title in titles if not is_placeholder(title)), None)
 
 
 def headings_of(text: str) -> Iterator[Heading]:

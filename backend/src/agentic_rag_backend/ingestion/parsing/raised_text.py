@@ -11,7 +11,10 @@ from itertools import groupby
 
 BASE_CHARACTERS = 40
 """Characters before a superscript or subscript that decide its form."""
+SUPERSCRIPT, SUBSCRIPT = "superscript", "subscript"
 
+_BASE_PARTS = 3
+_SCRIPTS = frozenset({SUPERSCRIPT, SUBSCRIPT})
 _NOTE = re.compile(r"\d{1,3}(?:[,–-]\s?\d{1,3})*")
 _POWER = re.compile(r"[+-]?\d*(?:[.,/]\d+)?[+-]?|[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+\Z")
@@ -19,13 +22,18 @@ _DASHES = str.maketrans({"\u2212": "-", "–": "-"})
 
 
 def join_scripts(parts: Iterable[tuple[str, str]]) -> str:
-    """Return parts of a text joined. Each has its script: "superscript", "subscript", or another one for text on the line."""
+    """Return parts of a text joined. Each has its script: `SUPERSCRIPT`, `SUBSCRIPT`, or another one for text on the line."""
     written: list[str] = []
     for script, run in groupby(parts, key=lambda part: part[0] if part[0] in _SCRIPTS else ""):
         text = "".join(part[1] for part in run)
         base = "".join(written[-_BASE_PARTS:]) if script else ""
-        written.append(_SCRIPTS[script](base, text) if script else text)
+        written.append(write_script(script, base, text) if script else text)
     return "".join(written)
+
+
+def write_script(script: str, base: str, text: str) -> str:
+    """Return a superscript or subscript as it follows ``base``."""
+    return write_raised(base, text) if script == SUPERSCRIPT else write_lowered(base, text)
 
 
 def write_raised(base: str, raised: str) -> str:
@@ -54,7 +62,3 @@ def write_lowered(base: str, lowered: str) -> str:
     if not lowered or not base.strip() or base[-1].isspace() or (lowered.isdecimal() and is_formula):
         return lowered
     return f"_{lowered}" if len(lowered) == 1 or lowered.isalnum() else f"_({lowered})"
-
-
-_SCRIPTS = {"superscript": write_raised, "subscript": write_lowered}
-_BASE_PARTS = 3

@@ -16,17 +16,25 @@ from agentic_rag_backend.domain.media_types import (
     EML,
     EPUB,
     HTML,
+    JPEG,
     JSON,
     JSONL,
     MARKDOWN,
+    MSG,
+    NOTEBOOK,
     ODP,
     ODS,
     ODT,
     PDF,
+    PICTURES,
+    PNG,
     PPTX,
+    RST,
     RTF,
     SOURCE_CODE,
     TEXT,
+    TIFF,
+    WEBP,
     XLS,
     XLSX,
     unsupported_type,
@@ -41,11 +49,13 @@ from agentic_rag_backend.ingestion.parsing.base import (
 )
 from agentic_rag_backend.ingestion.parsing.encodings.decoding_parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
-from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
+from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED, is_placeholder
 
 if TYPE_CHECKING:
     from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
     from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
+    from agentic_rag_backend.ingestion.parsing.pdf.forms.embedded_files import EmbeddedFiles
+    from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
     from agentic_rag_backend.ingestion.parsing.pdf.rendering import PdfRenderer
 
 PARSERS: Mapping[str, str] = {
@@ -56,7 +66,10 @@ PARSERS: Mapping[str, str] = {
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
     CALENDAR: "calendar_events:CalendarParser",
+    NOTEBOOK: "notebooks:NotebookParser",
+    RST: "restructured.rst_parser:RstParser",
     EML: "mail.mail_parser:MailParser",
+    MSG: "mail.outlook:OutlookParser",
     PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     EPUB: "books.epub:EpubParser",
@@ -67,16 +80,21 @@ PARSERS: Mapping[str, str] = {
     RTF: "office.rtf:RtfParser",
     XLS: "office.xls:XlsParser",
     XLSX: "office.xlsx:XlsxParser",
+    **dict.fromkeys((PNG, JPEG, TIFF, WEBP), "pictures:ImageParser"),
     **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
-_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, *SOURCE_CODE})
+_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CALENDAR, CSV, JSON, JSONL, NOTEBOOK, RST, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
-WITH_PICTURES = frozenset({EML, PDF})
+WITH_PICTURES = frozenset({EML, MSG, PDF, *PICTURES})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
-ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.mail_attachments:MailAttachments"}
+ATTACHMENT_READERS: Mapping[str, str] = {
+    EML: "mail.mail_attachments:MailAttachments",
+    MSG: "mail.outlook:OutlookAttachments",
+    PDF: "pdf.forms.embedded_files:EmbeddedFiles",
+}
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
@@ -104,7 +122,7 @@ def parser_of(
         raise unsupported_type(media_type)
     parser = _load_parser(PARSERS[media_type])
     if attachments is not None and media_type in ATTACHMENT_READERS:
-        parser = cast("MailParser", parser).with_attachments(attachments)
+        parser = cast("MailParser | PdfParser", parser).with_attachments(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
         return cast(PictureParser, parser).with_recogniser(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
@@ -121,9 +139,9 @@ def renderer_of(media_type: str) -> PdfRenderer:
     return cast("PdfRenderer", _load_parser(RENDERERS[media_type]))
 
 
-def attachments_of(media_type: str) -> MailAttachments:
+def attachments_of(media_type: str) -> MailAttachments | EmbeddedFiles:
     """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
-    return cast("MailAttachments", _load_parser(ATTACHMENT_READERS[media_type]))
+    return cast("MailAttachments | EmbeddedFiles", _load_parser(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:
@@ -152,11 +170,12 @@ def _load_parser(name: str) -> object:
 def title_of(preview: Preview, file_name: str | None) -> str:
     """Return the title of a document whose owner gives none: its own, the name of its file, or the beginning of its first line.
 
-    The last of these is an excerpt (`is_excerpt`).
+    A title that programs give to every file is none. The last of these is an excerpt (`is_excerpt`).
     """
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
-    if preview.title or stem:
-        return make_storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
+    own_title = preview.title if preview.title and not is_placeholder(preview.title) else ""
+    if own_title or stem:
+        return make_storable(own_title or stem)[:MAX_TITLE_CHARACTERS]
     line = next((line for line in map(str.strip, preview.text.splitlines()) if line), "")
     if not line:
         return UNTITLED

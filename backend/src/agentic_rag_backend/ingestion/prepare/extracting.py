@@ -17,7 +17,7 @@ from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, ModelResultCatalogue, TenantDirectory
 
 GROUP_SIZE = 64

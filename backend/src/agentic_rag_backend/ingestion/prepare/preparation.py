@@ -24,7 +24,7 @@ from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of, language_of
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     BegunJob,

@@ -11,6 +11,7 @@ from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.accept.originals import read_original
 from agentic_rag_backend.ingestion.accept.uploads import DEFAULT_ATTACHMENTS
 from agentic_rag_backend.ingestion.chunking.registry import check_options
+from agentic_rag_backend.ingestion.parsing.base import sniff_content
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -18,7 +19,6 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 MAX_PREVIEW_BYTES = 2 * 1024 * 1024
 """A request waits for the whole document, so it may have at most this many bytes."""
-_SNIFFED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChunkPreviews:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: the options are outside their limits.
         """
-        detected_type = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
+        detected_type = media_type_of(media_type, file_name, sniff_content(content))
         attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if detected_type in ATTACHMENT_READERS else AttachmentOptions()
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
         return await self._cut_preview(tenant, content, detected_type, processing)

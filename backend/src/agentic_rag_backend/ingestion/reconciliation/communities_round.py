@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import Restorer
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round

@@ -27,7 +27,7 @@ from agentic_rag_backend.ingestion.vectors.mirroring import mirror_labels
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
-from agentic_rag_backend.raptor.tree_publication import NodePoints
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 

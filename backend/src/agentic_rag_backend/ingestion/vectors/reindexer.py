@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
@@ -20,9 +20,8 @@ from agentic_rag_backend.ingestion.prepare.computation import Computation, recip
 from agentic_rag_backend.ingestion.questions.asking import embed_questions, is_current
 from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
 from agentic_rag_backend.knowledge.extraction.base import Origin
-from agentic_rag_backend.language.times.periods import document_date
-from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
-from agentic_rag_backend.raptor.tree_publication import NodePoints
+from agentic_rag_backend.language.times import document_date
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentHeader, DocumentRecord, PreparedChunk, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore

@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
-from agentic_rag_backend.jobs.coordination.crash_counter import CrashCounter, DatabaseCrashCounter, FileCrashCounter
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS, SILENT_AFTER_S, Watch
-from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan_recovery
-from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.recovery import (
+    GIVEN_UP_AFTER,
+    CrashCounter,
+    DatabaseCrashCounter,
+    FileCrashCounter,
+    RunningJournal,
+    plan_recovery,
+)
 from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, by_id
 from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory

@@ -18,13 +18,17 @@ from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotF
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
-from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.recovery import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
-from agentic_rag_backend.jobs.queue.claims import OwnClaims
-from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed
-from agentic_rag_backend.jobs.queue.notifications import notifications_on
-from agentic_rag_backend.jobs.queue.queue_database import as_unavailable, ping_database, queue_engine, sidecar_path
+from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed, OwnClaims
+from agentic_rag_backend.jobs.queue.queue_database import (
+    as_unavailable,
+    notifications_on,
+    ping_database,
+    queue_engine,
+    sidecar_path,
+)
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, ClaimedWorkflow, WorkflowTable, workflow_id
 from agentic_rag_backend.stores.catalogue.base import Enqueue

@@ -40,7 +40,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue.notifications import Notifications
+from agentic_rag_backend.jobs.queue.queue_database import Notifications
 from agentic_rag_backend.stores.catalogue.database import after_commit
 
 CLAIMED_AHEAD = 64

@@ -20,12 +20,13 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.contradictions.of_facts import contradictions_of_facts
 from agentic_rag_backend.knowledge.contradictions.passages import PassageReadings, contradictions_in_text, statements_in
-from agentic_rag_backend.knowledge.ontologies import NEGATION, ExclusiveRelations, Ontologies
+from agentic_rag_backend.knowledge.ontologies import Ontologies
+from agentic_rag_backend.knowledge.relation_types import NEGATION, ExclusiveRelations
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, first_chunks, shared_count
 from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

@@ -18,7 +18,7 @@ from agentic_rag_backend.knowledge.contradictions.statements import (
     subject_of,
 )
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
-from agentic_rag_backend.language.times.periods import document_date
+from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.language.titles import is_excerpt
 from agentic_rag_backend.language.values import Amount, Moment, Span, may_agree, placed_moments, rounds_to
 from agentic_rag_backend.language.words import Word, all_forms, comparable, words

@@ -9,10 +9,9 @@ from typing import Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
-from agentic_rag_backend.language.times.dates import find_years
+from agentic_rag_backend.language.times import find_years
 from agentic_rag_backend.language.values import Amount, Moment, Span, placed_amounts, placed_moments
-from agentic_rag_backend.language.vocabulary.occasions import BESIDE, DISTINGUISHING
-from agentic_rag_backend.language.vocabulary.word_classes import FINITE, VERBS
+from agentic_rag_backend.language.vocabulary.word_classes import BESIDE, DISTINGUISHING, FINITE, VERBS
 from agentic_rag_backend.language.words import STOP_WORDS, Word, all_forms, words
 
 MAX_BETWEEN = 8

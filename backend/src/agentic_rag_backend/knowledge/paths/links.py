@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.graph import Direction, GraphEdge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.ontologies import stored_names
 from agentic_rag_backend.knowledge.paths.base import Connection
+from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, shared_count, sharing_chunks
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef, GraphEdge, NameUse, normalise_name, type_key
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.knowledge.ontologies import stored_names
+from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, first_chunks
 from agentic_rag_backend.knowledge.tenant_graph.linking import NameMatch, find_named_entities, search_names

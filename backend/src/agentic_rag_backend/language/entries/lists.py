@@ -9,8 +9,7 @@ from functools import partial
 
 from agentic_rag_backend.language.entries.base import Block, Entry, EntryValue, plain_cell
 from agentic_rag_backend.language.entries.lines import Line
-from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.sentences import is_statement, split_sentences
 
 MAX_ITEM_CHARACTERS = 300
 """A list with a longer item is prose."""

@@ -10,8 +10,7 @@ from agentic_rag_backend.language.entries.base import MAX_HEADER_CHARACTERS, Blo
 from agentic_rag_backend.language.entries.delimited import delimited_tables
 from agentic_rag_backend.language.entries.lines import lines_of
 from agentic_rag_backend.language.entries.lists import lists_of
-from agentic_rag_backend.language.entries.markup import markup_tables
-from agentic_rag_backend.language.entries.pipes import pipe_tables
+from agentic_rag_backend.language.entries.markup import markup_tables, pipe_tables
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
 
 

@@ -18,8 +18,8 @@ import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir, TenantOption, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output, console, fields
+from agentic_rag_backend.cli.progress import leaving, run_async
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.plugins import missing_extra

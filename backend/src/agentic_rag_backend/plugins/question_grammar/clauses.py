@@ -17,8 +17,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WEEKDAYS,
     word_set,
 )
-from agentic_rag_backend.language.sentences import Sentence
-from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.sentences import Sentence, is_statement
 from agentic_rag_backend.language.vocabulary.word_classes import LEADING_ADJECTIVES
 from agentic_rag_backend.language.words import comparable
 from agentic_rag_backend.plugins.question_grammar.verbs import BY_PARTICIPLE, BY_PAST, BY_PRESENT

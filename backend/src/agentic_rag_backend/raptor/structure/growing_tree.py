@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
-from agentic_rag_backend.raptor.structure.tree_plan import new_node_id
+from agentic_rag_backend.raptor.structure.clustering import new_node_id
 
 
 @dataclass(slots=True)

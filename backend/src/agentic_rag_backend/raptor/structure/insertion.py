@@ -16,9 +16,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.structure.clustering import Vectors, centre_of, cluster_rows, split_rows
+from agentic_rag_backend.raptor.structure.clustering import Leaves, Vectors, centre_of, cluster_rows, split_rows
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.tree_plan import Leaves
 from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch

@@ -9,15 +9,17 @@ from typing import Any
 from agentic_rag_backend.domain.query import FactHit, Hit
 from agentic_rag_backend.models.llm.base import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence, without_markers
-from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, against_question, written_by_model
 from agentic_rag_backend.retrieval.agentic.plan import (
     MAX_PASSAGE,
     MAX_QUERIES,
     NEGATIVE_CONSTRAINTS,
     SEARCH_QUERIES,
+    NegativeConstraint,
     Plan,
+    against_question,
     distinct,
     texts_in,
+    written_by_model,
 )
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.grading import read_text

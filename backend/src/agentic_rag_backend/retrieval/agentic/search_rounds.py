@@ -12,14 +12,13 @@ from agentic_rag_backend.domain.query import FactHit, Hit, Query, Retrieval
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader, namesakes
-from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, keep_hits
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
-from agentic_rag_backend.retrieval.agentic.plan import Plan, narrow_filter
+from agentic_rag_backend.retrieval.agentic.plan import Avoided, NegativeConstraint, Plan, keep_hits, narrow_filter
 from agentic_rag_backend.retrieval.agentic.sessions import Carried
 from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Meter, Progress
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fused_chunks import fused_hits, search_all, united_facts
+from agentic_rag_backend.retrieval.legs import fused_hits, search_all, united_facts
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.search_session import FactPlace, RememberedConstraint, SessionMemory
-from agentic_rag_backend.retrieval.agentic.constraints import KINDS, NegativeConstraint, against_question
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, VerifiedFact
+from agentic_rag_backend.retrieval.agentic.plan import KINDS, NegativeConstraint, against_question
 from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, SearchSessions
 

@@ -34,7 +34,7 @@ from agentic_rag_backend.domain.filters import (
 )
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.language.times.periods import period_of
+from agentic_rag_backend.language.times import period_of
 from agentic_rag_backend.wording import shorten_line
 
 Whole = Annotated[int, Strict()]

@@ -15,12 +15,12 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
-from agentic_rag_backend.language.times.time_phrases import Period, moment_period
+from agentic_rag_backend.language.times import Period, moment_period
 from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
+from agentic_rag_backend.retrieval.legs import chunk_candidates
 from agentic_rag_backend.retrieval.passages.hydration import passes, shown_graph
 from agentic_rag_backend.retrieval.scoring import weighted_min_max
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid

@@ -17,8 +17,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.language.times.periods import document_date, period_of
-from agentic_rag_backend.language.times.time_phrases import Period, Relation, TimePhrase, moment_period, time_phrase
+from agentic_rag_backend.language.times import Period, Relation, TimePhrase, document_date, moment_period, period_of, time_phrase
 from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption

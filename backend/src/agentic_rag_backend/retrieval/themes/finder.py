@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.communities.views import CommunityReader, CommunityView, JudgedCommunity
+from agentic_rag_backend.communities.theme_index import CommunityReader, CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.graph import Community, community_point_id

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.database import Database
-from agentic_rag_backend.stores.catalogue.deployments import DeploymentCatalogue
+from agentic_rag_backend.stores.catalogue.deployments import DeploymentCatalogue, StoreFolderCatalogue
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.documents.document_values import (
     ANY_REVISION,
@@ -53,9 +53,7 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
-from agentic_rag_backend.stores.catalogue.store_folders import StoreFolderCatalogue
-from agentic_rag_backend.stores.catalogue.summaries.communities import CommunityCatalogue
-from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory

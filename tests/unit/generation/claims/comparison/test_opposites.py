@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 
 
 def reason(text: str, claim: str) -> Reason | None:
-    passage = Passage(marker=1, chunk_id="c1", document_id="d1", title="Minutes", text=text, start_char=0, score=1.0)
+    passage = passage_of(text, title="Minutes")
     return LexicalVerifier((passage,)).check(Claim(claim, (1,))).reason
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
+def test_an_opposite_is_a_conflict() -> None:
+    for text, claim in [
         (
             "In 1912 the council of Sund accepted the plan for a bridge.",
             "In 1912 the council of Sund rejected the plan for a bridge.",
         ),
         ("The tolls of the harbour rose in 1931.", "The tolls of the harbour fell in 1931."),
         ("Mira Voss sold the northern quay to the port.", "Mira Voss sold the southern quay to the port."),
-    ],
-)
-def test_an_opposite_is_a_conflict(text: str, claim: str) -> None:
-    assert reason(text, text) is None
-    assert reason(text, claim) in ("negated", "roles")
+    ]:
+        assert reason(text, text) is None
+        assert reason(text, claim) in ("negated", "roles")
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
+def test_a_true_rewording_is_none() -> None:
+    for text, claim in [
         ("Mira Voss sold the quay to Brandt Works in 1912.", "Brandt Works bought the quay from Mira Voss in 1912."),
         ("The council did not accept the plan for the bridge in 1912.", "The council rejected the plan for the bridge in 1912."),
         ("The old quay closed in 1912 and the new quay opened in 1915.", "The new quay opened in 1915."),
         ("The bridge opened before the harbour closed.", "The harbour closed after the bridge opened."),
-    ],
-)
-def test_a_true_rewording_is_none(text: str, claim: str) -> None:
-    assert reason(text, claim) != "negated"
+    ]:
+        assert reason(text, claim) != "negated"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Verdict
@@ -23,19 +24,6 @@ COPIED = "Mira Voss founded the Halden Institute in 1994."
 REORDERED = "In 1994, Mira Voss founded the Halden Institute."
 WRONG_YEAR = "Mira Voss founded the Halden Institute in 1995."
 OTHER_WORDS = "The institute examines tides near the northern shore."
-
-
-def passage(text: str, marker: int = 1, title: str = "Halden", language: str = "") -> Passage:
-    return Passage(
-        marker=marker,
-        chunk_id=f"c{marker}",
-        document_id="d1",
-        title=title,
-        text=text,
-        start_char=0,
-        score=1.0,
-        language=language,
-    )
 
 
 class ScriptedReader:
@@ -65,7 +53,7 @@ class ScriptedReader:
 
 
 def verifier_of(reader: ScriptedReader, *passages: Passage, left_s: float | None = None) -> EntailmentVerifier:
-    words = LexicalVerifier(passages or (passage(TEXT),))
+    words = LexicalVerifier(passages or (passage_of(TEXT),))
     return EntailmentVerifier(words, words, reader, left_s)
 
 
@@ -96,7 +84,7 @@ async def test_a_claim_in_other_words_needs_a_quote_that_entails_it(label: Label
 async def test_a_premise_has_what_its_words_refer_to() -> None:
     reader = ScriptedReader("entailment")
     claims = [Claim("Along the northern coast, it studies tides and currents.", (1,)), Claim("Halden opened in May.", (2,))]
-    await verifier_of(reader, passage(TEXT), passage("It opened in May 1994.", 2)).verify(claims)
+    await verifier_of(reader, passage_of(TEXT, title="Halden"), passage_of("It opened in May 1994.", 2, "Halden")).verify(claims)
     assert [premise for premise, _ in reader.pairs] == [f"Halden: {TEXT}", "Halden: It opened in May 1994."]
 
 
@@ -109,7 +97,7 @@ async def test_what_words_show_to_be_false_and_copies_are_not_read() -> None:
 
 async def test_a_quote_for_other_words_does_not_outweigh_a_contradiction() -> None:
     reader = ScriptedReader("entailment")
-    passages = (passage(TEXT), passage("Mira Voss led the Halden Institute from 1995 on.", 2))
+    passages = (passage_of(TEXT), passage_of("Mira Voss led the Halden Institute from 1995 on.", 2))
     (verdict,) = await verifier_of(reader, *passages).verify([Claim(WRONG_YEAR, (1,))])
     assert LexicalVerifier(passages).quotes_for_paraphrase(verdict.claim, least=MIN_OVERLAP)
     assert (verdict.reason, reader.pairs) == ("number", [])
@@ -122,7 +110,7 @@ async def test_a_translation_is_not_read() -> None:
             return [Verdict(claim, copied.supports) for claim in claims]
 
     reader = ScriptedReader("contradiction")
-    words = Translated((passage(TEXT),))
+    words = Translated((passage_of(TEXT),))
     claim = Claim("Mira Voss gründete das Institut und nicht die Schule im Jahr 1994.", (1,))
     (verdict,) = await EntailmentVerifier(words, words, reader).verify([claim])
     assert (verdict.holds, reader.pairs) == (True, [])
@@ -130,7 +118,7 @@ async def test_a_translation_is_not_read() -> None:
 
 async def test_tables_and_other_languages_are_left_to_words() -> None:
     reader = ScriptedReader("contradiction")
-    passages = (passage(TABLE, title="Rooms"), passage(GERMAN, 2, language="de"))
+    passages = (passage_of(TABLE, title="Rooms"), passage_of(GERMAN, 2, language="de"))
     claims = [Claim("Fjord – Seats: 40.", (1,)), Claim("Das Institut untersucht die Gezeiten an der Küste.", (2,))]
     words = [verdict.reason for verdict in await LexicalVerifier(passages).verify(claims)]
     assert [verdict.reason for verdict in await verifier_of(reader, *passages).verify(claims)] == words == [None, None]

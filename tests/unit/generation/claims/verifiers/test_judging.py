@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.server import ModelServer
 
 TEXT = "Mira Voss founded the Halden Institute in 1994. It studies tides."
-PASSAGE = Passage(marker=1, chunk_id="c1", document_id="d1", title="Halden", text=TEXT, start_char=0, score=1.0)
+PASSAGE = passage_of(TEXT, title="Halden")
 TRUE = Claim("Mira Voss founded the Halden Institute in 1994.", (1,))
 ALSO_TRUE = Claim("It studies tides.", (1,))
 FALSE = Claim("Mira Voss founded the Halden Institute in 1995.", (1,))
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def calls(server: ModelServer) -> AsyncIterator[StructuredCalls]:
+    server.reset()
     model = OpenAIModel(api_key="any", base_url=server.base_url, model="judge", timeout_s=2.0, max_concurrency=2)
     yield StructuredCalls(model, timeout_s=2.0)
     await model.close()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_passages import passage_of
 
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 
 TEXT = (
     "MarkItDown reads PDF, PowerPoint, Word (with tables), Excel and EPubs. The committee denied that the plan was approved. "
@@ -22,18 +21,11 @@ TEXT = (
 OTHER = "Python 3.8 is no longer supported. Mira Voss, a painter from Oslo, founded the mill."
 
 
-def passage(marker: int, text: str) -> Passage:
-    return Passage(
-        marker=marker, chunk_id=f"c{marker}", document_id=f"d{marker}", title="Notes", text=text, start_char=0, score=1.0
-    )
+VERIFIER = LexicalVerifier((passage_of(TEXT, 1), passage_of(OTHER, 2)))
 
 
-VERIFIER = LexicalVerifier((passage(1, TEXT), passage(2, OTHER)))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_copy_is_supported() -> None:
+    for text in [
         "The **total** was $11,250.00\nafter the discount of 10 %",
         "PDF, PowerPoint, Word, Excel, EPub.",
         "Word and Excel",
@@ -43,12 +35,10 @@ VERIFIER = LexicalVerifier((passage(1, TEXT), passage(2, OTHER)))
         "Cashier | Emily Rodriguez",
         "raise ValueError('lo must be non-negative')",
         "The committee denied that the plan was approved.",
-    ],
-)
-def test_a_copy_is_supported(text: str) -> None:
-    verdict = VERIFIER.check(Claim(text, (1,)))
-    assert verdict.holds
-    assert all(support.quote in TEXT + OTHER for support in verdict.supports)
+    ]:
+        verdict = VERIFIER.check(Claim(text, (1,)))
+        assert verdict.holds
+        assert all(support.quote in TEXT + OTHER for support in verdict.supports)
 
 
 def test_items_of_several_passages_are_quoted_from_each() -> None:
@@ -56,19 +46,16 @@ def test_items_of_several_passages_are_quoted_from_each() -> None:
     assert [support.passage.marker for support in verdict.supports] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_copy_is_not_supported() -> None:
+    for text in [
         "The plan was approved.",  # cut out of a denial
         "11,251",
         "| Sweden | 12 |",  # the number of another row
         "The captain stole the money.",  # a line that ends with a semicolon, cut out of a denial
         "PDF, PowerPoint, Word, OpenOffice.",
         "Emily Rodriguez, a painter from Oslo, founded the mill.",  # each part stands somewhere
-    ],
-)
-def test_what_is_no_copy_is_not_supported(text: str) -> None:
-    assert not VERIFIER.check(Claim(text, (1,))).holds
+    ]:
+        assert not VERIFIER.check(Claim(text, (1,))).holds
 
 
 @given(st.integers(0, len(TEXT) - 1), st.integers(1, 60))
@@ -78,9 +65,8 @@ def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
         assert support.quote.strip()
 
 
-@pytest.mark.parametrize(
-    ("text", "claim", "status"),
-    [
+def test_a_part_of_a_sentence_is_not_read_without_its_limits() -> None:
+    for text, claim, status in [
         ("Fewer than 12 people died in 1912.", "12 people died", "unverified"),
         ("It was -5 °C outside.", "5 °C", "unverified"),
         ("Members may vote only by letter.", "Members may vote.", "unverified"),
@@ -94,7 +80,5 @@ def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
         ("total = price * count", "total = price count", "unverified"),
         ("y = (x = a) + b", "x = a", "supported"),
         ("Then use:\nx = a - b\ny = 2", "`x = a - b`", "supported"),
-    ],
-)
-def test_a_part_of_a_sentence_is_not_read_without_its_limits(text: str, claim: str, status: str) -> None:
-    assert LexicalVerifier((passage(1, text),)).check(Claim(claim, (1,))).status == status
+    ]:
+        assert LexicalVerifier((passage_of(text, 1),)).check(Claim(claim, (1,))).status == status

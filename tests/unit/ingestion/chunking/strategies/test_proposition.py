@@ -12,7 +12,7 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.generation.claims.statements import says_statement
+from agentic_rag_backend.generation.claims.registry import says_statement
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from, passage_text
 from agentic_rag_backend.ingestion.chunking.sentence_units import units_of

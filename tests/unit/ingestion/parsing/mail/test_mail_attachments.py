@@ -61,10 +61,10 @@ def test_attachments_are_files_and_the_message_names_them() -> None:
     shown = parsed(content)
     assert shown.text.endswith(
         "The quarry opens in May.\n\nAttachment note.txt: a document of its own\n\n"
-        "Attachment quarry.png: not read: the file is a PNG image, which cannot be read\n\n"
+        "Attachment quarry.png: not read: it is a picture\n\n"
         "Attachment note.txt: a document of its own\n\nAttachment Prices 2026.eml: a document of its own"
     )
-    assert shown.warnings == ("attachment quarry.png: not read: the file is a PNG image, which cannot be read",)
+    assert shown.warnings == ("attachment quarry.png: not read: it is a picture",)
     ignored = parsed(content, AttachmentOptions("ignore"))
     assert "Attachment note.txt: not read, as the upload asked" in ignored.text
     assert (ignored.attachments, ignored.warnings) == (0, ())

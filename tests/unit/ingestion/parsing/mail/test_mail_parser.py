@@ -121,8 +121,8 @@ def test_readable_attachments_are_sections_and_others_are_named_with_the_reason(
     made.add_attachment(b"\x89PNG\r\n", maintype="image", subtype="png", filename="quarry.png")
     parsed = PARSER.parse(made.as_bytes())
     assert "Attachment prices.md\n\n# Prices\n\nA ticket costs 9 euros." in parsed.text
-    assert "Attachment quarry.png\n\nNot read: the file is a PNG image" in parsed.text
-    assert parsed.warnings == ("attachment quarry.png: not read: the file is a PNG image, which cannot be read",)
+    assert "Attachment quarry.png\n\nNot read: it is a picture" in parsed.text
+    assert parsed.warnings == ("attachment quarry.png: not read: it is a picture",)
     assert [(each.level, each.title) for each in parsed.headings] == [
         (2, "Attachment prices.md"),
         (3, "Prices"),

@@ -48,6 +48,23 @@ def test_headings_lists_tables_and_notes_are_in_order() -> None:
     assert parsed.metadata["author"] == "Ann"
 
 
+def test_scripts_are_text_on_the_line_and_what_is_left_out_is_counted() -> None:
+    style = '<style:style style:name="{}" style:family="text"><style:text-properties style:text-position="{}"/></style:style>'
+    styles = "".join(style.format(*pair) for pair in (("U", "super 58%"), ("L", "-33% 58%"), ("N", "0% 100%")))
+    body = (
+        '<text:p>10<text:span text:style-name="U">6</text:span>, CO<text:span text:style-name="L">2</text:span>'
+        '<text:span text:style-name="N"> ok</text:span>, metres<text:span text:style-name="U">12</text:span></text:p>'
+        "<text:p>Text<office:annotation><text:p>why</text:p></office:annotation><text:object/></text:p>"
+    )
+    content = (
+        f'<office:document-content {NAMESPACES} xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0">'
+        f"<office:automatic-styles>{styles}</office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    parsed = PARSER.parse(text_file("", content_xml=content))
+    assert parsed.text == "10^6, CO2 ok, metres[12]\n\nText"
+    assert parsed.warnings == ("not in the text: comments (1)", "not in the text: formulas and embedded objects (1)")
+
+
 def test_repeated_cells_are_limited() -> None:
     cell = '<table:table-cell table:number-columns-repeated="{}"><text:p>x</text:p></table:table-cell>'
     for columns, rows in ((2_000_000_000, 1), (10_000, 10_000)):

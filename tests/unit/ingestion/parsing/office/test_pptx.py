@@ -8,6 +8,7 @@ import pytest
 from office_files import mutations, reads_or_refuses, tables_of
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml import parse_xml
 from pptx.util import Pt
 
 from agentic_rag_backend.domain.media_types import PPTX
@@ -52,6 +53,28 @@ def talk() -> bytes:
     add_text(third.shapes, "above", 300, 10)
     presentation.core_properties.title = "Yearly talk"
     return saved(presentation)
+
+
+def test_scripts_and_formulas_are_text_on_the_line_and_diagrams_are_counted() -> None:
+    presentation, _, empty = presentation_of()
+    slide = presentation.slides.add_slide(empty)
+    add_text(slide.shapes, "", 0, 0)
+    paragraph = slide.shapes[0].text_frame.paragraphs[0]
+    for text, baseline in (("10", "0"), ("1", "30000"), ("2", "30000"), (" cells, H", None), ("2", "-25000"), ("O, ", None)):
+        run = paragraph.add_run()
+        run.text = text
+        if baseline:
+            run._r.get_or_add_rPr().set("baseline", baseline)
+    namespaces = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" xmlns:a14="urn:a14"'
+    square = "<m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    paragraph._p.append(parse_xml(f"<a14:m {namespaces}><m:oMath>{square}</m:oMath></a14:m>"))
+    diagram = 'uri="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
+    slide._element.append(
+        parse_xml(f'<a:graphicData xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" {diagram}/>')
+    )
+    parsed = PARSER.parse(saved(presentation))
+    assert parsed.text == "Slide 1\n\n10^12 cells, H2O, x^2"
+    assert parsed.warnings == ("not in the text: diagrams (1: slide 1)",)
 
 
 def test_slides_are_pages_in_reading_order() -> None:

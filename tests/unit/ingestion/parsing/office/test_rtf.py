@@ -33,6 +33,27 @@ def test_paragraphs_headings_and_tables_are_in_order() -> None:
     assert parsed.metadata["author"] == "Ann"
 
 
+def test_scripts_notes_and_numbers_are_text_and_what_is_left_out_is_counted() -> None:
+    note = rb"{\super\chftn}{\footnote\pard\plain {\super\chftn} Built in 1911.\par Twice.}"
+    for body, text, warnings in (
+        (rb"10{\super 6} cells, H{\sub 2}O, 3 metres{\super 12}\super 1\nosupersub .", "10^6 cells, H2O, 3 metres[121].", []),
+        (rb"The pier" + note + rb" burns.\par Next", "The pier[1] burns.\n\n[1] Built in 1911.\nTwice.\n\nNext", []),
+        (
+            rb"\trowd\intbl A" + note + rb"\cell B\cell\row\pard",
+            "|  |  |\n| --- | --- |\n| A[1] | B |\n\n[1] Built in 1911.\nTwice.", [],
+        ),
+        (rb"\u-3913? item, \u-3999?", "• item, α", []),
+        (rb"{\pntext\f1 2.1 }Operator{\deleted gone}", "2.1 Operator", []),
+        (
+            rb"{\header Run{\b ning} on}{\header }{\*\annotation why}{\*\moMath x}Text{\v a{\b b}c}", "Text",
+            ["headers and footers (1)", "comments (1)", "formulas (1)", "hidden text (1)"],
+        ),
+    ):  # fmt: skip
+        parsed = PARSER.parse(rb"{\rtf1 " + body + b"}")
+        assert parsed.text == text
+        assert list(parsed.warnings) == [f"not in the text: {warning}" for warning in warnings]
+
+
 def row_of(cells: str, *definitions: str) -> str:
     """Return a row. A definition is the right edge of a cell after its marks, such as ``clvmgf 1000``."""
     return "\\trowd" + "".join(f"\\{d.replace(' ', chr(92) + 'cellx')}" for d in definitions) + f"\\pard\\intbl {cells}\\row\n"

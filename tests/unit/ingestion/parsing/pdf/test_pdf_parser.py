@@ -161,6 +161,9 @@ def test_metadata_and_page_labels() -> None:
     assert document.metadata == {"author": "Mara Venn", "created": "2019-05-02T10:15:00+02:00", "pages": 3}
     assert [(region.page, region.label) for region in document.regions] == [(1, "i"), (2, "ii"), (3, "1")]
     assert parsed(Page().shows(72, 700, "Words enough"), info="/Title (Microsoft Word - a.doc)").title is None
+    placeholders = r"/Title (\(anonymous\)) /Author (anonymous) /Subject (\(unspecified\))"
+    unnamed = parsed(Page().shows(72, 700, "Words enough"), info=placeholders)
+    assert (unnamed.title, unnamed.metadata) == (None, {"pages": 1})
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from tests.unit.knowledge.conftest import MakeChunks
 
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-
-if TYPE_CHECKING:
-    from tests.unit.knowledge.conftest import MakeChunks
 
 TEXTS = {
     "de": (

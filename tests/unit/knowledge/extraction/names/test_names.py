@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, find_spans
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 
@@ -13,9 +11,8 @@ def names(text: str, kind: str | None = None) -> list[str]:
     return [tokens.span(span.first, span.last) for span in find_spans(tokens, vocabulary) if kind is None or span.kind == kind]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_names_are_found_whole() -> None:
+    for text, expected in [
         ("She met Maria Keller in Oslo.", ["Maria Keller", "Oslo"]),
         ("He read at the University of Copenhagen.", ["University of Copenhagen"]),
         ("It is run by the Ministry of Health and Welfare.", ["Ministry of Health and Welfare"]),
@@ -40,15 +37,12 @@ def names(text: str, kind: str | None = None) -> list[str]:
         ("The branch opens on Thursdays and Mondays.", []),
         ("It was closed on Sunday for Keller.", ["Keller"]),
         ("**Seabed.** A survey was made by Keller.", ["Keller"]),
-    ],
-)
-def test_names_are_found_whole(text: str, expected: list[str]) -> None:
-    assert names(text, "name") == expected
+    ]:
+        assert names(text, "name") == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_looks_like_a_name_is_left_out() -> None:
+    for text in [
         "However, the result was good.",
         "Additionally we measured it.",
         "Founded by two brothers, it grew.",
@@ -61,10 +55,8 @@ def test_names_are_found_whole(text: str, expected: list[str]) -> None:
         "see https://Example.com/Foo/Bar for more",
         "",
         "   \n\t ",
-    ],
-)
-def test_what_only_looks_like_a_name_is_left_out(text: str) -> None:
-    assert names(text) == []
+    ]:
+        assert names(text) == []
 
 
 def test_a_word_that_opens_a_sentence_is_a_name_if_the_document_writes_it_so_elsewhere() -> None:
@@ -72,9 +64,8 @@ def test_a_word_that_opens_a_sentence_is_a_name_if_the_document_writes_it_so_els
     assert "Brandt" in names("Brandt resigned. They thanked Brandt.")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_dates() -> None:
+    for text, expected in [
         ("on 13 March 1963 and", ["13 March 1963"]),
         ("on March 13, 1963 and", ["March 13, 1963"]),
         ("in March 1963 and", ["March 1963"]),
@@ -83,15 +74,12 @@ def test_a_word_that_opens_a_sentence_is_a_name_if_the_document_writes_it_so_els
         ("in spring, may be", []),
         ("Jan Keller may march", []),
         ("in 44 BC they", ["44 BC"]),
-    ],
-)
-def test_dates(text: str, expected: list[str]) -> None:
-    assert names(text, "date") == expected
+    ]:
+        assert names(text, "date") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_quoted_titles() -> None:
+    for text, expected in [
         ('She wrote "The Long Winter" there.', ["The Long Winter"]),
         ("She wrote “The Long Winter” there.", ["The Long Winter"]),
         ("She wrote ``The Long Winter'' there.", ["The Long Winter"]),
@@ -99,29 +87,23 @@ def test_dates(text: str, expected: list[str]) -> None:
         ('"We are not ready," he said', []),
         ('"Do it now!" she cried', []),
         ('"we will never ever go back to that place again", she said', []),
-    ],
-)
-def test_quoted_titles(text: str, expected: list[str]) -> None:
-    assert names(text, "quoted") == expected
+    ]:
+        assert names(text, "quoted") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_code_identifiers() -> None:
+    for text, expected in [
         ("call `load_index()` first", ["load_index()"]),
         ("see parse_document() and core.utils.text here", ["parse_document()", "core.utils.text"]),
         ("set maxRetryCount to 3", ["maxRetryCount"]),
         ("the `Resolver` decides", ["Resolver"]),
         ("visit example.com, e.g. today", []),
-    ],
-)
-def test_code_identifiers(text: str, expected: list[str]) -> None:
-    assert names(text, "code") == expected
+    ]:
+        assert names(text, "code") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+def test_sentences_end_where_they_should() -> None:
+    for text, sentences in [
         ("Dr. Keller left. She won.", 2),
         ("It fought in World War I. The end came.", 2),
         ("J. R. Halvorsen wrote it.", 1),
@@ -130,7 +112,5 @@ def test_code_identifiers(text: str, expected: list[str]) -> None:
         ("wrapped\nline goes on", 1),
         ("one\n- two\n- three", 3),
         ("# Heading\nText follows", 2),
-    ],
-)
-def test_sentences_end_where_they_should(text: str, sentences: int) -> None:
-    assert len(tokenise(text).sentences) == sentences
+    ]:
+        assert len(tokenise(text).sentences) == sentences

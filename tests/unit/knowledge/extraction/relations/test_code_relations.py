@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from tests.unit.knowledge.conftest import MakeChunks
 
 from agentic_rag_backend.domain.document import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
 from agentic_rag_backend.domain.graph import Alias, Extraction
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name, with_code
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-
-if TYPE_CHECKING:
-    from tests.unit.knowledge.conftest import MakeChunks
 
 HEAD = "from util import load_all"
 BODY = "class LockKeeper:\n    def open(self):\n        load_all()"

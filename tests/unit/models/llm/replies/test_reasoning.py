@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,9 +61,8 @@ def test_a_text_without_marks_stays_as_it_is(text: str) -> None:
     assert visible([*text]) == text.lstrip()
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
+def test_what_counts_as_reasoning() -> None:
+    for reply, expected in [
         ("<think>a</think>\n\nHello [1].", "Hello [1]."),
         ("  <THINK>a</Think>Hello", "Hello"),
         ("First I look.\n</think>\n\nHello", "Hello"),
@@ -79,11 +77,9 @@ def test_a_text_without_marks_stays_as_it_is(text: str) -> None:
         ("Hello <|im_end|> more", "Hello "),
         ("a </s> b", "a </s> b"),
         ("", ""),
-    ],
-)
-def test_what_counts_as_reasoning(reply: str, expected: str) -> None:
-    assert without_reasoning(reply)[0] == expected
-    assert visible([*reply]) == expected
+    ]:
+        assert without_reasoning(reply)[0] == expected
+        assert visible([*reply]) == expected
 
 
 def test_a_stream_is_not_held_back_longer_than_a_mark() -> None:

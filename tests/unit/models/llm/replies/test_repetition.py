@@ -12,34 +12,28 @@ START = "The report has two parts. "
 SENTENCE = "The lifting frame was bent by the tide. "
 
 
-@pytest.mark.parametrize(
-    ("loop", "kept"),
-    [
+def test_the_text_before_the_repetition_is_kept() -> None:
+    for loop, kept in [
         (SENTENCE * 6, START + SENTENCE.strip()),
         ("and so on " * 60, START + "and so on"),
         ("\n" * 500, START.strip()),
         ('{"name": "Sandpiper", "type": "boat"}, ' * 12, START + '{"name": "Sandpiper", "type": "boat"},'),
-    ],
-)
-def test_the_text_before_the_repetition_is_kept(loop: str, kept: str) -> None:
-    text, looped = without_loop(START + loop)
-    assert looped
-    assert text == kept
+    ]:
+        text, looped = without_loop(START + loop)
+        assert looped
+        assert text == kept
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ordinary_texts_have_no_loop() -> None:
+    for text in [
         START + SENTENCE * 2,
         START + "|---" * 40,
         START + "." * 120,
         "".join(f"{number}. {SENTENCE}" for number in range(1, 9)),
         "".join(f'{{"passage": {number}, "grade": 3}}, ' for number in range(1, 21)),
         "\n".join(f"| {number} | 0.0 | 0.0 |" for number in range(40)),
-    ],
-)
-def test_ordinary_texts_have_no_loop(text: str) -> None:
-    assert without_loop(text) == (text, False)
+    ]:
+        assert without_loop(text) == (text, False)
 
 
 @pytest.mark.parametrize("mark", ["-", " "])

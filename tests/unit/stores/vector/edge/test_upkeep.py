@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions, index_due, retry_pause
 
 OPTIONS = UpkeepOptions(min_points=100, unindexed_share=0.2, most_held=2_000)
 
 
-@pytest.mark.parametrize(
-    ("points", "written", "largest", "due"),
-    [
+def test_an_index_is_due_when_enough_is_outside_it_and_a_scope_is_too_big_to_be_scanned_or_memory_is_full() -> None:
+    for points, written, largest, due in [
         (1000, 1000, 101, True),
         (1000, 1000, 100, False),
         (1000, 201, 500, True),
@@ -22,13 +19,9 @@ OPTIONS = UpkeepOptions(min_points=100, unindexed_share=0.2, most_held=2_000)
         (3000, 2000, 100, False),
         (1000, 5000, 100, False),
         (10_050, 2001, 100, False),
-    ],
-)
-def test_an_index_is_due_when_enough_is_outside_it_and_a_scope_is_too_big_to_be_scanned_or_memory_is_full(
-    points: int, written: int, largest: int, due: bool
-) -> None:
-    assert index_due(points, written, largest, OPTIONS) is due
-    assert not index_due(points, written, largest, UpkeepOptions(min_points=0))
+    ]:
+        assert index_due(points, written, largest, OPTIONS) is due
+        assert not index_due(points, written, largest, UpkeepOptions(min_points=0))
 
 
 def test_each_failure_doubles_the_pause_up_to_its_limit() -> None:

@@ -19,10 +19,8 @@ from itertools import pairwise
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.comparison.conflicts import Evidence, find_conflict
-from agentic_rag_backend.generation.claims.comparison.names import Surroundings
+from agentic_rag_backend.generation.claims.comparison.conflicts import Evidence, Surroundings, find_conflict, misplaces_number
 from agentic_rag_backend.generation.claims.comparison.polarity import denies_otherwise, hides_hedge
-from agentic_rag_backend.generation.claims.comparison.quantities import misplaces_number
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage, index_passage
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import (

@@ -9,8 +9,9 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
+from agentic_rag_backend.ingestion.parsing.inline_scripts import replace_by_text, replace_script
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
-from agentic_rag_backend.ingestion.parsing.raised_text import BASE_CHARACTERS, write_lowered, write_raised
+from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
@@ -113,12 +114,10 @@ def _normalise_chapter(root: etree._Element, omissions: Omissions, page: int) ->
         else:
             is_hidden = element.tag not in _LEFT_OUT and bool("".join(element.itertext()).strip())
             omissions.add("hidden text", f"chapter {page}", count=int(is_hidden))
-            _replace_by_text(element, "")
+            replace_by_text(element, "")
+            element.tag = "span"
     for element in list(root.iter("sup", "sub")):
-        text = "".join(element.itertext())
-        is_note = text.strip().isdecimal() and (element.find(".//a[@href]") is not None or element.getparent().tag == "a")
-        write = write_raised if element.tag == "sup" else write_lowered
-        _replace_by_text(element, f"[{text.strip()}]" if is_note else write(_text_before(element)[-BASE_CHARACTERS:], text))
+        replace_script(element, SUPERSCRIPT if element.tag == "sup" else SUBSCRIPT, blocks=_BLOCKS)
 
 
 def _is_left_out(element: etree._Element) -> bool:
@@ -126,21 +125,6 @@ def _is_left_out(element: etree._Element) -> bool:
         return True
     style = element.get("style")
     return style is not None and hides_text(read_style(style))
-
-
-def _text_before(element: etree._Element) -> str:
-    previous = element.getprevious()
-    if previous is not None:
-        return previous.tail or "".join(previous.itertext())
-    parent = element.getparent()
-    return parent.text or (_text_before(parent) if parent.tag not in _BLOCKS and parent.getparent() is not None else "")
-
-
-def _replace_by_text(element: etree._Element, text: str) -> None:
-    """Make an element an inline one with a text. What follows it stays."""
-    tail = element.tail
-    element.clear()
-    element.tag, element.text, element.tail = "span", text, tail
 
 
 def _choose_encoding(content: bytes) -> str | None:

@@ -12,6 +12,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.content import add_html
 from agentic_rag_backend.ingestion.parsing.html.depth import check_elements
+from agentic_rag_backend.language.titles import is_placeholder
 
 _META = ("description", "author", "keywords")
 MAX_META_CHARACTERS = 1_000
@@ -48,8 +49,10 @@ def _lack_of_memory() -> Iterator[None]:
 
 
 def _read_title(page: LexborHTMLParser) -> str | None:
-    title_node = page.css_first("head > title")
-    return " ".join(title_node.text(deep=True).split()) or None if title_node is not None else None
+    """Return the title of a page, or its first heading if the title is missing or a placeholder."""
+    nodes = (page.css_first("head > title"), page.css_first("h1"))
+    titles = [title for node in nodes if node is not None and (title := " ".join(node.text(deep=True).split()))]
+    return next((title for title in titles if not is_placeholder(title)), None)
 
 
 def _read_metadata(page: LexborHTMLParser) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from email.message import EmailMessage, MIMEPart
 from pathlib import PurePath
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS, AttachmentOptions
-from agentic_rag_backend.domain.media_types import EML, media_type_of
+from agentic_rag_backend.domain.media_types import EML, PICTURES, media_type_of
 from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES, Attachment
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, Attachment, sniff_content
 from agentic_rag_backend.ingestion.parsing.mail.message import (
     MAX_NAME_CHARACTERS,
     MAX_PARTS,
@@ -28,6 +28,7 @@ from agentic_rag_backend.ingestion.parsing.mail.message import (
 )
 
 MAX_ATTACHED_BYTES = 64 * 1024 * 1024
+PICTURE = "it is a picture"
 TOO_MANY = f"not read, because at most {MAX_ATTACHMENTS} are read"
 TOO_DEEP = f"more than {MAX_ATTACHED_DEPTH} messages are attached to each other"
 TOO_LARGE = f"the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB"
@@ -96,7 +97,7 @@ def list_attachments(message_parts: list[MIMEPart], options: AttachmentOptions, 
             content=content,
             options=AttachmentOptions(options.mode, within, options.depth + 1),
         )
-        reason = _explain_refusal(file, charset)
+        reason = explain_refusal(file, charset)
         yield Listed(name, None, reason) if reason else Listed(name, file)
 
 
@@ -139,12 +140,14 @@ def _count_attachments(message: EmailMessage, limit: int, depth: int, budget: Pa
     return count
 
 
-def _explain_refusal(file: Attachment, charset: str | None) -> str:
+def explain_refusal(file: Attachment, charset: str | None) -> str:
     """Return the reason why an upload of the file would be refused. Empty: it would be accepted."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 
     try:
-        media_type = media_type_of(file.declared, file.name, file.content[:SNIFFED_BYTES])
+        media_type = media_type_of(file.declared, file.name, sniff_content(file.content))
+        if media_type in PICTURES:  # most are logos and signatures
+            return PICTURE
         is_whole = len(file.content) <= CHECKED_BYTES
         parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], is_whole=is_whole)
     except AgenticRagError as error:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from email.message import EmailMessage, MIMEPart
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, AttachmentOptions, Failure
-from agentic_rag_backend.domain.media_types import media_type_of
+from agentic_rag_backend.domain.media_types import PICTURES, media_type_of
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES, ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview, sniff_content
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import (
     MAX_ATTACHED_BYTES,
+    PICTURE,
     TOO_DEEP,
     TOO_LARGE,
     TOO_MANY,
@@ -153,7 +154,10 @@ def _include_text(builder: TextBuilder, part: MIMEPart, name: str, content: byte
 
     declared = part.get_content_type()
     try:
-        media_type = media_type_of(declared, name, content[:SNIFFED_BYTES])
+        media_type = media_type_of(declared, name, sniff_content(content))
+        if media_type in PICTURES:
+            _omit_text(builder, name, PICTURE, reading)
+            return
         parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
         builder.add_document(parsed, level=2)
         reading.warnings += [f"attachment {name}: {warning}" for warning in parsed.warnings]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentic_rag_backend.domain.media_types import CALENDAR, EML, HTML, TEXT, media_type_of
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, sniff_content
 from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import describe_refusal, name_unreadable
 from agentic_rag_backend.ingestion.parsing.mail.message import charset_of, content_of, is_attachment_part, is_damaged
 
@@ -120,7 +120,7 @@ def _read_part(part: MIMEPart, warnings: list[str]) -> ParsedDocument | None:
 def _choose_type(declared: str, content: bytes) -> str:
     if declared == CALENDAR:
         return CALENDAR
-    by_content = media_type_of(declared if declared in {HTML, TEXT} else TEXT, None, content[:SNIFFED_BYTES])
+    by_content = media_type_of(declared if declared in {HTML, TEXT} else TEXT, None, sniff_content(content))
     return HTML if HTML in {by_content, declared.replace("x-amp-", "")} else TEXT
 
 

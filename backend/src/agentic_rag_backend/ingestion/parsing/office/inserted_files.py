@@ -6,7 +6,7 @@ import posixpath
 
 from agentic_rag_backend.domain.media_types import DOCX, media_type_of
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES
+from agentic_rag_backend.ingestion.parsing.base import sniff_content
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 
@@ -41,7 +41,7 @@ class InsertedFiles:
             return
         content = self._container.read_member(name)
         try:
-            media_type = media_type_of(None, name, content[:SNIFFED_BYTES])
+            media_type = media_type_of(None, name, sniff_content(content))
             parser = DocxParser(inserts=False) if media_type == DOCX else parser_of(media_type)
             parsed = parser.parse(content)
             builder.size_bytes = (builder.size_bytes or 0) + len(content)

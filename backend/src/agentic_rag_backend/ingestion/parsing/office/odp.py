@@ -19,6 +19,7 @@ from agentic_rag_backend.ingestion.parsing.office.odt import (
     MAIN,
     cell_text,
     list_items,
+    normalise_body,
     open_container,
     read_properties,
     text_of,
@@ -57,6 +58,7 @@ class OdpParser:
             raise UnreadableDocument("the OpenDocument presentation is damaged: it has no body")
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument presentation"):
+            normalise_body(root, body, builder.omissions)
             hidden = _add_slides(builder, body, _read_hidden_styles(root), _read_heights(container))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,14 +13,19 @@ from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fiel
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
+from agentic_rag_backend.ingestion.parsing.inline_scripts import replace_script
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_repeated, read_grid
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.omissions import Omissions
+from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT
 
 MAX_SPACES = 1_000
 
 MAIN, _META, _MANIFEST = "content.xml", "meta.xml", "META-INF/manifest.xml"
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_LOWERED, _RAISED = re.compile(r"-[1-9]"), re.compile(r"\+?[1-9]")
 LEFT_OUT = frozenset({"tracked-changes", "annotation", "annotation-end", "ruby-text", "sequence-decls", "desc", "forms"})
 _FIELDS = {
     "author": ("initial-creator", "creator"), "created": ("creation-date",), "modified": ("date",), "subject": ("subject",),
@@ -38,11 +44,13 @@ class OdtParser:
         """Return the body of the document."""
         container = open_container(content)
         title, metadata = read_properties(container)
-        body = container.read_tree(MAIN).find(".//{*}body/{*}text")
+        root = container.read_tree(MAIN)
+        body = root.find(".//{*}body/{*}text")
         if body is None:
             raise UnreadableDocument("the OpenDocument text is damaged: it has no body")
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument text"):
+            normalise_body(root, body, builder.omissions)
             _add_blocks(builder, body)
         return builder.build(title=title, metadata=metadata)
 
@@ -76,6 +84,23 @@ def read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]
     }
     fields = {name: next(filter(None, map(properties.get, names)), None) for name, names in _FIELDS.items()}
     return properties.get("title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
+
+
+def normalise_body(root: etree._Element, body: etree._Element, omissions: Omissions) -> None:
+    """Write superscripts and subscripts on the line, and count comments, formulas and embedded objects, which are not read."""
+    positions = {
+        style.get(_STYLE + "name"): properties.get(_STYLE + "text-position", "")
+        for style in root.iter(_STYLE + "style")
+        for properties in style.iterfind(_STYLE + "text-properties")
+    }
+    for span in list(body.iter(_TEXT + "span")):
+        position = positions.get(span.get(_TEXT + "style-name"), "")
+        if position.startswith("sub") or _LOWERED.match(position):
+            replace_script(span, SUBSCRIPT, blocks={"p", "h"})
+        elif position.startswith("super") or _RAISED.match(position):
+            replace_script(span, SUPERSCRIPT, blocks={"p", "h"})
+    omissions.add("comments", count=sum(local_name(element) == "annotation" for element in body.iter()))
+    omissions.add("formulas and embedded objects", count=sum(local_name(element) == "object" for element in body.iter()))
 
 
 def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:

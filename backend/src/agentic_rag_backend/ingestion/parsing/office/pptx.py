@@ -16,7 +16,7 @@ from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.grid import TableGrid
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
-from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, shapes_of
+from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, flatten_text, shapes_of
 
 MAX_SLIDES = 5_000
 MAX_CHART_VALUES = 10_000
@@ -55,12 +55,16 @@ def _add_slides(builder: TextBuilder, presentation: Any) -> list[int]:
     for number, slide in enumerate(presentation.slides, start=1):
         if slide._element.get("show") in {"0", "false"}:
             hidden.append(number)
+            builder.omissions.add("hidden slides", f"slide {number}")
         else:
             _add_slide(builder, slide, number, float(presentation.slide_height or 0))
     return hidden
 
 
 def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> None:
+    flatten_text(slide)
+    diagrams = sum(data.get("uri", "").endswith("/diagram") for data in slide._element.iter("{*}graphicData"))
+    builder.omissions.add("diagrams", f"slide {page}", count=diagrams)
     shapes = shapes_of(slide, height)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     spoken = notes.text.strip() if notes is not None else ""

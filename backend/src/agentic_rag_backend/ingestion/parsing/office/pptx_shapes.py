@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
+from lxml import etree
 from pptx.enum.shapes import PP_PLACEHOLDER
 
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.errors import ResourceLimit
+from agentic_rag_backend.ingestion.parsing.office.formulas import write_formula
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.raised_text import BASE_CHARACTERS, SUBSCRIPT, SUPERSCRIPT, write_script
 
 MAX_SHAPES = 20_000
 EMU_PER_POINT = 12_700
 BAND_SHARE = 0.04
 """Shapes whose tops differ by less than this share of the slide's height stand side by side."""
 
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RUNNING = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.SLIDE_NUMBER})
 _TITLES = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY, PP_PLACEHOLDER.VERTICAL_OBJECT})
@@ -82,6 +88,46 @@ class PlacedShape:
         edges = (self.left, lower, self.left + self.width, upper)
         x_min, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
         return x_min, bottom, right, above
+
+
+def flatten_text(slide: Any) -> None:
+    """Change a slide so that its runs have superscripts, subscripts and formulas as text on the line."""
+    for paragraph in slide._element.iter(_A + "p"):
+        runs: list[tuple[str, etree._Element]] = []
+        for child in list(paragraph):
+            if child.tag == _A + "r" and (text := child.find(_A + "t")) is not None:
+                properties = child.find(_A + "rPr")
+                runs.append((_read_script("" if properties is None else properties.get("baseline", "")), text))
+            elif formulas := [
+                element for element in walk_elements(child, without={"Fallback"}) if local_name(element) == "oMath"
+            ]:
+                run = etree.SubElement(paragraph, _A + "r")
+                text = etree.SubElement(run, _A + "t")
+                text.text = "; ".join(map(write_formula, formulas))
+                paragraph.replace(child, run)
+                runs.append(("", text))
+        if any(script for script, _ in runs):
+            _join_runs(runs)
+
+
+def _join_runs(runs: list[tuple[str, etree._Element]]) -> None:
+    """Write superscripts and subscripts of a paragraph into the first run of each."""
+    base = ""
+    for script, group in groupby(runs, key=lambda run: run[0]):
+        texts = [text for _, text in group]
+        joined = "".join(text.text or "" for text in texts)
+        for text in texts if script else ():
+            text.text = ""
+        if script:
+            joined = texts[0].text = write_script(script, base, joined)
+        base = (base + joined)[-BASE_CHARACTERS:]
+
+
+def _read_script(baseline: str) -> str:
+    """Return the script of a run by the distance from its line: raised by a positive one."""
+    if baseline.strip("-0%. ") == "":
+        return ""
+    return SUBSCRIPT if baseline.startswith("-") else SUPERSCRIPT
 
 
 def shapes_of(slide: Any, slide_height: float) -> list[PlacedShape]:

@@ -14,6 +14,8 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.office.rtf_tables import CELL_PROPERTIES, RtfTable
+from agentic_rag_backend.ingestion.parsing.office.symbols import read_symbol
+from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT, join_scripts
 
 MAX_DEPTH = 10_000
 """Groups within each other. Word writes fewer than 20."""
@@ -37,7 +39,6 @@ _SKIPPED = frozenset(
         "footerf",
         "footerl",
         "footerr",
-        "footnote",
         "generator",
         "header",
         "headerf",
@@ -52,7 +53,6 @@ _SKIPPED = frozenset(
         "object",
         "objdata",
         "pict",
-        "pntext",
         "rsidtbl",
         "stylesheet",
         "themedata",
@@ -64,6 +64,13 @@ _SKIPPED = frozenset(
     ]
 )
 """Groups that are not text of the document."""
+_KINDS: Mapping[str, str] = {
+    "annotation": "comments", "header": "headers and footers", "headerf": "headers and footers", "headerl": "headers and footers",
+    "headerr": "headers and footers", "footer": "headers and footers", "footerf": "headers and footers",
+    "footerl": "headers and footers", "footerr": "headers and footers", "moMath": "formulas",
+}  # fmt: skip
+"""Kinds of groups with text that is not read."""
+_SCRIPTS: Mapping[str, str] = {"super": SUPERSCRIPT, "sub": SUBSCRIPT, "nosupersub": ""}
 _CHARACTERS: Mapping[str, str] = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
     "rdblquote": "”", "emspace": " ", "enspace": " ", "qmspace": " ",
@@ -78,7 +85,7 @@ _INFO_AUTHOR = re.compile(rb"\{\\author ([^{}\\]{1,500})\}")
 
 
 class RtfParser:
-    """Parser of RTF. Notes, headers, footers, hidden text and pictures are left out."""
+    """Parser of RTF. Headers, footers, hidden and deleted text and pictures are left out."""
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Read the title in the information group."""
@@ -106,6 +113,14 @@ def _read_information(pattern: re.Pattern[bytes], content: bytes) -> str | None:
     return " ".join(match[1].decode("cp1252", "replace").split()) or None if match else None
 
 
+@dataclass(slots=True)
+class _LeftOut:
+    """Text that is left out: its kind, and whether it was counted. Groups within it share the object."""
+
+    kind: str
+    is_counted: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """The state that the end of a group restores."""
@@ -115,6 +130,16 @@ class _Group:
     fallback: int = 1
     font: int | None = None
     in_fonts: bool = False
+    script: str = ""
+    left_out: _LeftOut | None = None
+
+
+@dataclass(slots=True)
+class _Note:
+    """A note that is read: the number of groups around it, and the text before it."""
+
+    depth: int
+    parts: list[tuple[str, str]]
 
 
 @dataclass(slots=True)
@@ -128,12 +153,17 @@ class _Reader:
     ignored: int = 0
     star: bool = False
     pending: bytearray = field(default_factory=bytearray)
-    parts: list[str] = field(default_factory=list)
+    parts: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[_Note] = field(default_factory=list)
+    note_texts: list[str] = field(default_factory=list)
+    note_count: int = 0
+    table_notes: list[str] = field(default_factory=list)
+    """Notes of cells, which follow their table."""
     cells: list[str] = field(default_factory=list)
     table: RtfTable = field(default_factory=RtfTable)
     nested_table: RtfTable = field(default_factory=RtfTable)
     nested_cells: list[str] = field(default_factory=list)
-    outer_parts: list[str] | None = None
+    outer_parts: list[tuple[str, str]] | None = None
     in_row: bool = False
 
     def take_token(self, token: re.Match[bytes]) -> None:
@@ -168,6 +198,8 @@ class _Reader:
             self.stack.append(self.group)
         elif self.stack:
             self.group = self.stack.pop()
+            if self.notes and len(self.stack) < self.notes[-1].depth:
+                self._end_note()
 
     def _read_bytes(self, text: bytes) -> None:
         if self.ignored:
@@ -175,25 +207,51 @@ class _Reader:
             self.ignored, text = self.ignored - count, text[count:]
         if not (self.group.skipped or self.group.hidden):
             self.pending += text
+        elif self.group.left_out and not self.group.left_out.is_counted and text.strip():
+            self.builder.omissions.add(self.group.left_out.kind)
+            self.group.left_out.is_counted = True
 
     def _flush_bytes(self) -> None:
         if self.pending:
             encoding = self.fonts.get(self.group.font if self.group.font is not None else -1, self.encoding)
-            self.parts.append(self.pending.decode(encoding, "replace"))
+            self.parts.append((self.group.script, self.pending.decode(encoding, "replace")))
             self.pending.clear()
 
     def _show_text(self, text: str) -> None:
         self._flush_bytes()
         if text and not (self.group.skipped or self.group.hidden):
-            self.parts.append(text)
+            self.parts.append((self.group.script, text))
+
+    def _begin_note(self) -> None:
+        self.notes.append(_Note(len(self.stack), self.parts))
+        self.parts = []
+        self.group = replace(self.group, script="")
+
+    def _end_note(self) -> None:
+        """Keep the text of a note for the end of its paragraph, which refers to it by its number."""
+        text = self._take_text()
+        self.parts = self.notes.pop().parts
+        if text:
+            self.note_count += 1
+            self.parts.append(("", f"[{self.note_count}]"))
+            self.note_texts.append(f"[{self.note_count}] {text}")
+
+    def _add_notes(self, texts: list[str]) -> None:
+        for text in texts:
+            self.builder.add_paragraph(text)
+        texts.clear()
 
     def _read_word(self, word: str, number: int | None) -> None:
         self._flush_bytes()
         starred, self.star, self.ignored = self.star, False, 0
         if word in _SKIPPED or starred or word == "fonttbl":
-            self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl")
+            left_out = self.group.left_out if self.group.skipped else _LeftOut(_KINDS[word]) if word in _KINDS else None
+            self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl", left_out=left_out)
+        elif word == "footnote" and not self.group.skipped:
+            self._begin_note()
         elif word == "u" and number is not None:
-            self._show_text(chr(number % 0x10000))
+            letter = number % 0x10000
+            self._show_text(read_symbol("symbol", f"{letter:x}") if 0xF000 <= letter <= 0xF0FF else chr(letter))
             self.ignored = self.group.fallback
         elif word in _CHARACTERS:
             self._show_text(_CHARACTERS[word])
@@ -207,10 +265,15 @@ class _Reader:
     def _read_state(self, word: str, number: int | None) -> None:
         if word == "uc":
             self.group = replace(self.group, fallback=min(max(number or 0, 0), 100))
-        elif word == "v":
-            self.group = replace(self.group, hidden=number != 0)
-        elif word in {"f", "plain"}:
-            self.group = replace(self.group, font=number, hidden=self.group.hidden and word == "f")
+        elif word in _SCRIPTS:
+            self.group = replace(self.group, script=_SCRIPTS[word] if number != 0 else "")
+        elif word in {"v", "deleted"}:
+            is_counted = word == "deleted" or number == 0 or self.group.skipped
+            self.group = replace(self.group, hidden=number != 0, left_out=None if is_counted else _LeftOut("hidden text"))
+        elif word == "f":
+            self.group = replace(self.group, font=number)
+        elif word == "plain":
+            self.group = replace(self.group, font=None, hidden=False, script="")
         elif word == "fcharset" and self.group.in_fonts and self.group.font is not None and number is not None:
             self.fonts[self.group.font] = _CHARSETS.get(number, self.encoding)
         elif word == "ansicpg" and _is_encoding(f"cp{number}"):
@@ -222,13 +285,13 @@ class _Reader:
 
     def _take_text(self) -> str:
         self._flush_bytes()
-        text = "".join(self.parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+        text = join_scripts(self.parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
         self.parts.clear()
         return text
 
     def _end_paragraph(self) -> None:
-        if self.cells or self.in_row:
-            self.parts.append("\n")
+        if self.cells or self.in_row or self.notes:
+            self.parts.append(("", "\n"))
             return
         if text := self._take_text():
             self._end_table()
@@ -236,6 +299,7 @@ class _Reader:
                 self.builder.add_paragraph(text)
             else:
                 self.builder.add_heading(self.level, text)
+            self._add_notes(self.note_texts)
 
     def begin_row(self) -> None:
         """Begin a row of a table, whose paragraphs belong to cells."""
@@ -250,6 +314,8 @@ class _Reader:
             self.parts, self.outer_parts = self.outer_parts, None
             text = "\n".join(filter(None, (self._take_text(), text)))
         self.cells.append(text)
+        self.table_notes += self.note_texts
+        self.note_texts.clear()
 
     def end_row(self) -> None:
         """End a row."""
@@ -279,6 +345,7 @@ class _Reader:
     def _end_table(self) -> None:
         self.table.write_table(self.builder)
         self.nested_table.write_table(self.builder)
+        self._add_notes(self.table_notes)
 
 
 _ACTIONS = {

@@ -14,9 +14,12 @@ from agentic_rag_backend.ingestion.parsing.pdf.text_lines import clean_text
 MAX_CHARACTERS = 500
 """Characters of a value of the metadata that are kept."""
 _NO_TITLE = re.compile(
-    r"(?:untitled|title|document|microsoft word - .*|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|odt|pptx?|xlsx?|ps|eps))$",
+    r"\(?(?:untitled|anonymous|unspecified)\)?"
+    r"|title|document|microsoft word - .*|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|odt|pptx?|xlsx?|ps|eps)",
     re.IGNORECASE,
 )
+_PLACEHOLDERS = frozenset({"anonymous", "unspecified", "unknown"})
+"""What producers write if they know no author, subject or keywords, also in parentheses."""
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?")
 
 
@@ -28,7 +31,8 @@ def title_of(document: pypdfium2.PdfDocument) -> str | None:
 
 def metadata_of(document: pypdfium2.PdfDocument) -> dict[str, Any]:
     """Return the file's metadata: ``author``, ``subject``, ``keywords``, ``created`` and ``modified`` if given, and ``pages``."""
-    fields: dict[str, Any] = {name.casefold(): _read_value(document, name) for name in ("Author", "Subject", "Keywords")}
+    values = {name.casefold(): _read_value(document, name) for name in ("Author", "Subject", "Keywords")}
+    fields: dict[str, Any] = {name: value for name, value in values.items() if value.strip("()").casefold() not in _PLACEHOLDERS}
     fields |= {"created": date_of(_read_value(document, "CreationDate")), "modified": date_of(_read_value(document, "ModDate"))}
     return keep_valid_fields({**{name: value for name, value in fields.items() if value}, "pages": len(document)})
 

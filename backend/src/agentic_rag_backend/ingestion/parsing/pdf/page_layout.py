@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pypdfium2
 
+from agentic_rag_backend.ingestion.parsing.pdf.east_asian_text import turn_vertical_lines
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table, tables_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_columns import columns_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import Segment, TextLine, line_of, rows_of, segments_of
@@ -35,6 +36,9 @@ def layout_of(words: Iterable[PdfWord], number: int, label: str | None, page: py
 
     ``page`` has the ruled lines of tables. None: there are none.
     """
+    words = list(words)
+    if not "".join(word.text for word in words).isascii():
+        turn_vertical_lines(words)
     by_turn: dict[int, list[PdfWord]] = {}
     for word in words:
         by_turn.setdefault(word.turn, []).append(word)

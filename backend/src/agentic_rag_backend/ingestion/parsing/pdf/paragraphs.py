@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from agentic_rag_backend.ingestion.parsing.pdf.east_asian_text import choose_space
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
@@ -28,6 +29,9 @@ _WIDE = 0.6
 _SPACE = 0.25
 """Width of a space in font sizes."""
 _ITEM = re.compile(r"(?:[•‣◦▪■●○–—*·-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)])\s")
+_ALIGNED = 3.0
+"""Points by which the edges of the cells of a column differ."""
+_MOST_CELLS = 50
 _OF_CONTENTS = re.compile(r" \.\.\. ?\S{1,8}$")
 """The end of a line of a table of contents: leaders and a page."""
 _ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
@@ -58,7 +62,11 @@ def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
     paragraphs: list[Paragraph | Table] = []
     for column in columns:
         if isinstance(column, Table):
-            paragraphs.append(column)
+            table = paragraphs[-1] if paragraphs else None
+            if isinstance(table, Table) and table.continues_with(column):
+                table.add_rows(column)
+            else:
+                paragraphs.append(column)
             continue
         wide = _measure_width(column)
         for number, paragraph in enumerate(p for block in _split_blocks(column) for p in _split_paragraphs(block, wide)):
@@ -141,8 +149,20 @@ def _begins_by_indenting(before: TextLine, line: TextLine, left_edge: float) -> 
 
 
 def _choose_join(before: TextLine, line: TextLine, *, full: bool) -> str:
-    if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
+    if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text) or _are_rows(before, line):
         return BROKEN
     if before.hyphen and line.text[0].isalnum():
         return HYPHENATED
-    return WRAPPED if full else BROKEN
+    return choose_space(before.text, line.text) if full else BROKEN
+
+
+def _are_rows(before: TextLine, line: TextLine) -> bool:
+    """Whether two lines are rows of a table without lines: at least two of their parts stand below each other."""
+    if not before.cells or not line.cells:
+        return False
+    above = before.cells[:_MOST_CELLS]
+    aligned = sum(
+        any(abs(left_edge - x_min) <= _ALIGNED or abs(right_edge - x_max) <= _ALIGNED for x_min, x_max, _ in above)
+        for left_edge, right_edge, _ in line.cells[:_MOST_CELLS]
+    )
+    return aligned > 1

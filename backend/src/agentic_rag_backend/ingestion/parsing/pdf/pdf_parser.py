@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from agentic_rag_backend.domain.document import AttachmentOptions
 from agentic_rag_backend.domain.media_types import PDF_BEGINNING
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.details import metadata_of, title_of
+from agentic_rag_backend.ingestion.parsing.pdf.forms.embedded_files import name_embedded_files
 from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furniture
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import open_pdf
@@ -18,15 +20,23 @@ from agentic_rag_backend.ingestion.parsing.pdf.text_assembly import assemble_tex
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, Recogniser
 
 
+@dataclass(frozen=True, slots=True)
 class PdfParser:
-    """Parser of PDF. The title is that of the metadata. ``recogniser`` reads pages that are pictures."""
+    """Parser of PDF. The title is that of the metadata. ``recogniser`` reads pages that are pictures.
 
-    def __init__(self, recogniser: Recogniser | None = None) -> None:
-        self._recogniser = recogniser or NoRecogniser()
+    ``attachments`` says what becomes of embedded files: documents of their own, or names in the text.
+    """
+
+    recogniser: Recogniser = field(default_factory=NoRecogniser)
+    attachments: AttachmentOptions = field(default_factory=AttachmentOptions)
+
+    def with_attachments(self, options: AttachmentOptions) -> PdfParser:
+        """Return a parser that does with embedded files what ``options`` say."""
+        return replace(self, attachments=options)
 
     def with_recogniser(self, recogniser: Recogniser) -> PdfParser:
         """Return a parser that reads pictures with ``recogniser``."""
-        return PdfParser(recogniser)
+        return replace(self, recogniser=recogniser)
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Check the signature; open the file if all of it is there."""
@@ -39,7 +49,7 @@ class PdfParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the text of the pages, a region for each line."""
-        scans, builder = Scans(self._recogniser), TextBuilder()
+        scans, builder = Scans(self.recogniser), TextBuilder()
         with open_pdf(content) as document:
             paragraphs = read_placeholder_form(document)
             if paragraphs is None:
@@ -49,8 +59,12 @@ class PdfParser:
                 assemble_text(builder, pages, outline_of(document), [*heads, *reading.comments])
             for paragraph in paragraphs or ():
                 builder.add_paragraph(paragraph)
+            count, warnings = (
+                name_embedded_files(builder, document, self.attachments) if document.count_attachments() > 0 else (0, [])
+            )
             parsed = builder.build(title=title_of(document), metadata=metadata_of(document) | scans.metadata)
-        return replace(parsed, warnings=(*parsed.warnings, *scans.warnings), failures=scans.failures)
+        warnings = [*parsed.warnings, *scans.warnings, *warnings]
+        return replace(parsed, warnings=tuple(warnings), failures=scans.failures, attachments=count)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its structure was in the file."""

@@ -30,7 +30,8 @@ def assemble_text(builder: TextBuilder, pages: Sequence[PageLayout], outline: Ou
     levels = levels_by_size(lines) if not any(heading for _, heading in outlined_blocks) else {}
     for paragraph, heading in outlined_blocks:
         if isinstance(paragraph, Table):
-            builder.add_table(paragraph.rows, [places.of_row(paragraph.page, box) for box in paragraph.boxes])
+            row_places = zip(paragraph.pages, paragraph.boxes, strict=True)
+            paragraph.lay_out().write_table(builder, [places.of_row(page, box) for page, box in row_places])
             continue
         level, count = heading or (larger_type_level(paragraph, levels), len(paragraph.lines))
         if level is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agentic_rag_backend.domain.location import Box
+from agentic_rag_backend.ingestion.parsing.pdf.east_asian_text import choose_space, is_single_letter
 from agentic_rag_backend.ingestion.parsing.pdf.text_words import SOFT_HYPHENS, PdfWord
 
 SEGMENT_GAP = 1.0
@@ -44,7 +45,7 @@ class Segment:
                 parts[-1] = before.text[:-1] + "-"
                 parts.append(word.text if glued else " " + word.text)
             else:
-                parts.append(" " + word.text)
+                parts.append(choose_space(before.text, word.text) + word.text)
         return "".join(parts)
 
 
@@ -127,7 +128,8 @@ def line_of(row: Sequence[Segment], turn: int, page: int) -> TextLine | None:
     if _RIGHT_TO_LEFT.search("".join(letters)):
         row, letters = row[::-1], letters[::-1]
     hyphen = letters[-1][-1] in SOFT_HYPHENS
-    text = clean_text(" ".join(letters))
+    spaced_out = len(row) > 1 and all(map(is_single_letter, letters))
+    text = clean_text(("" if spaced_out else " ").join(letters))
     if not text:
         return None
     return TextLine(

@@ -9,16 +9,16 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
+from agentic_rag_backend.ingestion.parsing.pdf.superscripts import (
     RAISED,
     SMALLER,
     add_raised,
@@ -31,6 +31,9 @@ from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
     mark_scripts,
     may_have_scripts,
 )
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import HiddenWords  # which imports this module
 
 SOFT_HYPHENS = "\ufffe\x02\u00ad"
 """Characters by which PDFium or the file marks a hyphen that only the end of a line causes."""
@@ -56,18 +59,6 @@ class PdfWord:
     turn: int = 0
 
 
-class HiddenWords(Protocol):
-    """Tells which words of a page nobody sees."""
-
-    bounds: Box
-    """The part of the page that is shown."""
-    doubtful: Collection[int]
-    """Addresses of the texts that may be hidden within it."""
-
-    def is_hidden(self, textpage: pypdfium2.PdfTextPage, index: int, box: Box) -> bool:
-        """Return whether a word is hidden, by the index of its first character and its box on the page."""
-
-
 def words_of(page: pypdfium2.PdfPage, hidden_words: HiddenWords | None = None) -> list[PdfWord]:
     """Return the words of ``page`` in the order of its content, without hidden ones.
 
@@ -79,8 +70,11 @@ def words_of(page: pypdfium2.PdfPage, hidden_words: HiddenWords | None = None) -
     try:
         for index, word in _read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)):
             # Most words need no further look.
-            may_hide = hidden_words is not None and (hidden_words.doubtful or not _is_within(word, hidden_words.bounds))
-            if may_hide and hidden_words.is_hidden(textpage, index, on_page(word.box, word.turn)):
+            if (
+                hidden_words is not None
+                and (hidden_words.doubtful or not _is_within(word, hidden_words.bounds))
+                and hidden_words.is_hidden(textpage, index, on_page(word.box, word.turn))
+            ):
                 continue
             differs = words and not SMALLER < word.size / last_size < 1 / SMALLER
             if not differs or not _join_scripts(textpage.raw, words[-1], last_index, word, index):
@@ -104,21 +98,21 @@ def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word
     if is_raised_beside(word.box, before.box) and is_script(word.text):
         text = mark_fractions(before.text + word.text)
         if text == before.text + word.text:
-            if not _is_raised(raw, index, before_index, word.turn):
+            if not _rises_above(raw, index, before_index, word.turn):
                 return False
             text = add_raised(before.text, word.text)
         before.text = text
         before.box = before.box[0], before.box[1], word.box[2], before.box[3]
         return True
     begins_text = before.text.isdecimal() and word.text[0].isalpha() and len(word.text) > 1
-    if begins_text and is_raised_before(before.box, word.box) and _is_raised(raw, before_index, index, word.turn):
+    if begins_text and is_raised_before(before.box, word.box) and _rises_above(raw, before_index, index, word.turn):
         before.text = f"[{before.text}]"
         before.box = before.box[0], word.box[1], before.box[2], word.box[3]
         before.size = word.size
     return False
 
 
-def _is_raised(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
+def _rises_above(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
     """Whether a character is a superscript beside another one."""
     (height, baseline), (base_height, base_baseline) = (
         _measure_character(raw, character, turn) for character in (index, base_index)

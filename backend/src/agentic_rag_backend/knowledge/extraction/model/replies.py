@@ -17,8 +17,8 @@ from agentic_rag_backend.knowledge.extraction.model.inquiries import MAX_ALIASES
 from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.extraction.relations.relations import RELATED
 from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, OTHER
-from agentic_rag_backend.knowledge.ontologies import NEGATION, relation_key
-from agentic_rag_backend.language.times.periods import period_of
+from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
+from agentic_rag_backend.language.times import period_of
 
 MAX_RELATION_CHARACTERS = 64
 _End = tuple[str, str, list[Place]]

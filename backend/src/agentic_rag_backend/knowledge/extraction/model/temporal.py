@@ -24,7 +24,7 @@ from agentic_rag_backend.knowledge.extraction.model.inquiries import ModelExtrac
 from agentic_rag_backend.knowledge.extraction.model.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
 from agentic_rag_backend.knowledge.visible.facts import states_now
-from agentic_rag_backend.language.times.periods import document_date, end_of, period_of
+from agentic_rag_backend.language.times import document_date, end_of, period_of
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.graph.episodes import (

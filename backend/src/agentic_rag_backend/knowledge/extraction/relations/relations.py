@@ -10,7 +10,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, wor
 from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, PLACE
-from agentic_rag_backend.knowledge.ontologies import NEGATION
+from agentic_rag_backend.knowledge.relation_types import NEGATION
 
 MAX_PER_SENTENCE = 8
 MAX_FACT_CHARACTERS = 2000

@@ -12,8 +12,8 @@ from agentic_rag_backend.knowledge.extraction.lexicon import word_set
 from agentic_rag_backend.knowledge.extraction.relations.relations import Node, Pair
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE
-from agentic_rag_backend.knowledge.ontologies import NEGATION
-from agentic_rag_backend.language.times.periods import period_of
+from agentic_rag_backend.knowledge.relation_types import NEGATION
+from agentic_rag_backend.language.times import period_of
 from agentic_rag_backend.language.values import find_moments
 
 _SURE = 0.8

@@ -25,8 +25,7 @@ from agentic_rag_backend.stores.catalogue.documents.tombstones import CHANGES_KE
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, read, upsert, write
-from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
-from agentic_rag_backend.stores.catalogue.summaries.generations import summary_from
+from agentic_rag_backend.stores.catalogue.summaries.generations import COMMUNITIES, summary_from
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_questions,
     chunk_texts,

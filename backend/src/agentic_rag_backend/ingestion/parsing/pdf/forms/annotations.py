@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -47,12 +48,13 @@ _COMMENTS = frozenset(
 class Annotations:
     """Texts of one page's annotations: ``words`` at their places on the page, and ``comments``, which stand outside of its text.
 
-    ``hidden`` counts the texts that the page does not show.
+    ``hidden`` counts the texts that the page does not show, and ``files`` the files attached to places of the page.
     """
 
     words: list[PdfWord] = field(default_factory=list)
     comments: list[TextLine] = field(default_factory=list)
     hidden: int = 0
+    files: int = 0
 
 
 def annotations_of(page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord]) -> Annotations:
@@ -65,6 +67,7 @@ def annotations_of(page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord
             if annotation is None:
                 continue
             subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
+            annotations.files += subtype == pdfium.FPDF_ANNOT_FILEATTACHMENT
             if subtype == pdfium.FPDF_ANNOT_WIDGET:
                 text = _read_field(page.formenv, annotation)
             elif subtype == pdfium.FPDF_ANNOT_FREETEXT or subtype in _COMMENTS:
@@ -105,9 +108,7 @@ def _read_field(form: pypdfium2.PdfFormEnv | None, annotation: pdfium.FPDF_ANNOT
     if kind in _CHOICES:
         options = range(min(max(pdfium.FPDFAnnot_GetOptionCount(form, annotation), 0), MAX_ANNOTATIONS))
         labels = [
-            read_string(
-                lambda buffer, size, option=option: pdfium.FPDFAnnot_GetOptionLabel(form, annotation, option, buffer, size)
-            )
+            read_string(partial(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, option))
             for option in options
             if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, option)
         ]
@@ -115,26 +116,26 @@ def _read_field(form: pypdfium2.PdfFormEnv | None, annotation: pdfium.FPDF_ANNOT
             return ", ".join(labels)
     elif kind != pdfium.FPDF_FORMFIELD_TEXTFIELD or pdfium.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD:
         return ""
-    return read_string(lambda buffer, size: pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size))
+    return read_string(partial(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation))
 
 
 def _read_name(form: pypdfium2.PdfFormEnv, annotation: pdfium.FPDF_ANNOTATION) -> str:
     """Return the name of a field for people, otherwise its name for programs."""
-    name = read_string(lambda buffer, size: pdfium.FPDFAnnot_GetFormFieldAlternateName(form, annotation, buffer, size))
-    return name or read_string(lambda buffer, size: pdfium.FPDFAnnot_GetFormFieldName(form, annotation, buffer, size))
+    name = read_string(partial(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation))
+    return name or read_string(partial(pdfium.FPDFAnnot_GetFormFieldName, form, annotation))
 
 
 def _read_key(annotation: pdfium.FPDF_ANNOTATION, key: bytes) -> str:
-    return read_string(lambda buffer, size: pdfium.FPDFAnnot_GetStringValue(annotation, key, buffer, size))
+    return read_string(partial(pdfium.FPDFAnnot_GetStringValue, annotation, key))
 
 
-def read_string(read: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
-    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``read`` fills a buffer and returns the bytes that it needs."""
-    size = read(None, 0)
+def read_string(fill: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
+    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``fill`` fills a buffer and returns the bytes that it needs."""
+    size = fill(None, 0)
     if not 2 < size <= 2 * MAX_VALUE_CHARACTERS:
         return ""
     buffer = (ctypes.c_ushort * (size // 2 + 1))()
-    read(buffer, size)
+    fill(buffer, size)
     return bytes(buffer)[:size].decode("utf-16-le", "replace").rstrip("\0")
 
 

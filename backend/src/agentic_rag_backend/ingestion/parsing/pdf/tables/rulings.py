@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -33,17 +35,69 @@ class Ruling:
         return self.start - TOLERANCE <= position <= self.end + TOLERANCE
 
 
-@dataclass(slots=True)
 class Grid:
-    """Lines that cross: ``xs`` from the left, ``ys`` from the top, and the vertical lines, which may not be complete."""
+    """Lines that cross: ``xs`` from the left, ``ys`` from the top. A line may not be complete: cells then span its gap."""
 
-    xs: list[float]
-    ys: list[float]
-    vertical: list[Ruling]
+    def __init__(self, xs: list[float], ys: list[float], upright: Iterable[Ruling], across: Iterable[Ruling]) -> None:
+        self.xs, self.ys = xs, ys
+        self._upright = [_list_extents(x, upright) for x in xs]
+        self._dividing: list[bool] = []
+        self._across = [_list_extents(y, across) for y in ys]
 
-    def has_line_at(self, x: float, y: float) -> bool:
-        """Whether a line at ``x`` stands at the height ``y``."""
-        return any(abs(line.at - x) <= TOLERANCE and line.reaches_position(y) for line in self.vertical)
+    def has_column_line(self, index: int, y: float) -> bool:
+        """Whether the line at ``xs[index]`` stands at the height ``y``."""
+        return _covers(self._upright[index], y)
+
+    def has_row_line(self, index: int, x: float) -> bool:
+        """Whether the line at ``ys[index]`` runs at ``x``."""
+        return _covers(self._across[index], x)
+
+    def divides_columns(self, start: int, end: int) -> bool:
+        """Whether a line at one of ``xs[start:end]`` stands beside most rows, so that a row without it has a wide cell there."""
+        if not self._dividing:
+            middles = [self._middle_of(self.ys, row) for row in range(len(self.ys) - 1)]
+            self._dividing = [
+                2 * sum(self.has_column_line(index, y) for y in middles) >= len(middles) for index in range(len(self.xs))
+            ]
+        return any(self._dividing[start:end])
+
+    def measure_span(self, row: int, column: int) -> tuple[int, int]:
+        """Return the rows and columns of the cell whose upper left corner is that of ``row`` and ``column``."""
+        y, columns = self._middle_of(self.ys, row), 1
+        while column + columns < len(self.xs) - 1 and not self.has_column_line(column + columns, y):
+            columns += 1
+        rows = 1
+        while row + rows < len(self.ys) - 1 and self._continues_below(row + rows, column, columns):
+            rows += 1
+        return rows, columns
+
+    def _continues_below(self, row: int, column: int, columns: int) -> bool:
+        y = self._middle_of(self.ys, row)
+        return not any(
+            self.has_row_line(row, self._middle_of(self.xs, column + offset))
+            or (offset and self.has_column_line(column + offset, y))
+            for offset in range(columns)
+        ) and (column + columns == len(self.xs) - 1 or self.has_column_line(column + columns, y))
+
+    @staticmethod
+    def _middle_of(positions: Sequence[float], index: int) -> float:
+        return (positions[index] + positions[index + 1]) / 2
+
+
+def _list_extents(position: float, rulings: Iterable[Ruling]) -> list[tuple[float, float]]:
+    """Return the starts and ends of the lines at a position, in order and without overlap."""
+    extents: list[tuple[float, float]] = []
+    for ruling in sorted((line for line in rulings if abs(line.at - position) <= 2 * TOLERANCE), key=lambda line: line.start):
+        if extents and ruling.start <= extents[-1][1]:
+            extents[-1] = extents[-1][0], max(extents[-1][1], ruling.end)
+        else:
+            extents.append((ruling.start, ruling.end))
+    return extents
+
+
+def _covers(extents: Sequence[tuple[float, float]], position: float) -> bool:
+    index = bisect_right(extents, (position + TOLERANCE, math.inf)) - 1
+    return index >= 0 and extents[index][1] >= position - TOLERANCE
 
 
 def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
@@ -136,7 +190,7 @@ def _group_crossings(across: Sequence[Ruling], upright: Sequence[Ruling]) -> lis
 
 def _make_grid(across: Sequence[Ruling], upright: Sequence[Ruling]) -> Grid:
     ys = _distinct_positions([line.at for line in across])
-    return Grid(_distinct_positions([line.at for line in upright]), ys[::-1], list(upright))
+    return Grid(_distinct_positions([line.at for line in upright]), ys[::-1], upright, across)
 
 
 def _distinct_positions(positions: Sequence[float]) -> list[float]:

@@ -1,1 +1,0 @@
-"""Generations of communities in the stores: write, restore, and remove statements of deleted documents."""

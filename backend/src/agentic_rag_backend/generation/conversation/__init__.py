@@ -1,1 +1,0 @@
-"""Follow-up questions: make a question self-contained from the earlier turns of its conversation."""

@@ -1,1 +1,0 @@
-"""Dates and periods, in texts, in questions and in metadata."""
