@@ -3,7 +3,7 @@
 Every text is analysed in the deployment's language. Two kinds of text have further terms, with ids of their own:
 
 - a text in another language that `STEMMED` has, has its words in the form of this language. Its function words are no terms.
-- a text in a script without spaces has its character bigrams (`ngrams`).
+- a text in a script without spaces has its character bigrams.
 
 A query has the terms of the deployment's language, its bigrams, and its words in the form of the languages that its function
 words show. If they show none, it has its words in the form of every language. A term that no text of the tenant has adds nothing
