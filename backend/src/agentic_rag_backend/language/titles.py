@@ -17,7 +17,7 @@ def is_excerpt(title: str) -> bool:
 
 
 _PLACEHOLDER = re.compile(
-    r"\(?(?:anonymous|no title|no subject|none|null|unknown|unnamed|title|untitled|unbenannt|ohne titel|kein betreff|sans titre"
+    r"\(?(?:anonymous|no title|no subject|none|null|unknown|unnamed|untitled|unbenannt|ohne titel|kein betreff|sans titre"
     r"|sin título|senza titolo|sem título)(?:[ _-]*(?:document|dokument|presentation|spreadsheet))?\)?"
     r"|(?:new |neues |nouveau )?(?:(?:microsoft )?(?:word|office|powerpoint|excel)[ -]*)?"
     r"(?:document|dokument|doc|presentation|präsentation|présentation|workbook|book|mappe|arbeitsmappe|classeur|worksheet|sheet"

@@ -44,6 +44,19 @@ def test_odd_characters_are_text() -> None:
     assert Bm25Encoder(Bm25Parameters()).document("harbour\x00 \ud800 night") is not None
 
 
+def test_invisible_marks_full_width_letters_and_spaced_letters_do_not_change_the_terms() -> None:
+    encoder = Bm25Encoder(Bm25Parameters())
+    for text, form in (
+        ("har\u00adbour", "harbour"),
+        ("\ufeffharbour\u200b", "harbour"),
+        ("ＫＸ４４７１", "KX4471"),
+        ("港 口 关 闭", "港口关闭"),
+    ):
+        assert encoder.document(text) == encoder.document(form)
+        assert encoder.query(text) == encoder.query(form)
+        assert encoder.terms(text) == encoder.terms(form)
+
+
 def test_every_parameter_is_in_the_fingerprint() -> None:
     others = [
         Bm25Parameters(k=1.3), Bm25Parameters(b=0.7), Bm25Parameters(average_tokens=99), Bm25Parameters(language="german"),

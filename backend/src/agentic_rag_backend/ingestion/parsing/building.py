@@ -18,6 +18,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
     wide_table,
 )
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
+from agentic_rag_backend.language.search_forms import remove_invisible
 
 MAX_CHARACTERS_PER_BYTE = 8
 """Characters of text for each byte of a file, whose containers are unzipped. Files of the example corpora have at most 1.2. More
@@ -151,8 +152,8 @@ class TextBuilder:
 
 
 def _clean_text(text: str) -> str:
-    r"""Return a text that can be stored, with lines ended by ``\n``."""
-    return make_storable(text.replace("\r\n", "\n").replace("\r", "\n"))
+    r"""Return a text that can be stored, without marks that have no width, with lines ended by ``\n``."""
+    return make_storable(remove_invisible(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def _is_plain(row: Sequence[str]) -> bool:

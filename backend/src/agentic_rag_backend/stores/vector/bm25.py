@@ -30,6 +30,7 @@ from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
 from agentic_rag_backend.language.questions import find_literals
+from agentic_rag_backend.language.search_forms import make_searchable
 from agentic_rag_backend.language.unspaced import UNSPACED_RUN, split_pairs
 from agentic_rag_backend.stores.vector.base import TermWeights
 
@@ -154,7 +155,7 @@ class Bm25Encoder:
         """
         if not text:
             return None
-        text = _valid_weights(text)
+        text = _read_searched(text)
         code = (language or "").casefold().replace("_", "-").partition("-")[0]
         if code not in self._others:
             return _weigh_terms({**self._ngrams(text), **_read_terms(self._model.embed_document(text))})
@@ -166,7 +167,7 @@ class Bm25Encoder:
         """Return the distinct terms of ``text``, those of identifiers with `IDENTIFIER_WEIGHT`, others with 1. None: no term."""
         if not text:
             return None
-        text = _valid_weights(text)
+        text = _read_searched(text)
         languages = likely_languages(text)
         unclear = text.count(" ") < MAX_UNCLEAR_WORDS and is_mostly_latin(text)
         codes = languages.codes or (self._others if unclear else ())
@@ -182,7 +183,7 @@ class Bm25Encoder:
 
     def terms(self, text: str) -> frozenset[int]:
         """Return the terms of ``text`` in the deployment's language, and its bigrams."""
-        text = _valid_weights(text)
+        text = _read_searched(text)
         words = frozenset(self._model.embed_query(text).indices)
         return words if self._segments else words.union(ngrams(text))
 
@@ -222,6 +223,6 @@ def _weigh_terms(terms: Mapping[int, float]) -> TermWeights | None:
     return TermWeights(list(terms), list(terms.values())) if terms else None
 
 
-def _valid_weights(text: str) -> str:
+def _read_searched(text: str) -> str:
     # A lone surrogate is a str in Python but no text to the engine, which would raise.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return make_searchable(text.encode("utf-8", "replace").decode("utf-8"))

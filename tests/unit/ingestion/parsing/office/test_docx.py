@@ -114,6 +114,7 @@ def test_superscripts_formulas_and_form_fields_are_text_on_the_line() -> None:
             "L=(3W)/8\na=b",
         ),
         (f"<m:oMath>{square}{math('+')}{root}</m:oMath>", "x^2+√(x^2+1)"),
+        (f"<m:oMath><m:sSup><m:e>{math('sin')}</m:e><m:sup>{math('-1')}</m:sup></m:sSup>{math(chr(0x2061))}</m:oMath>", "sin^-1"),
         (f"<m:oMath>{total}</m:oMath>", "∑_(i=1)^n i"),
         (f"<m:oMath>{matrix}</m:oMath>", "[a; b]"),
         (f'<w:r><w:fldChar w:fldCharType="begin"><w:ffData>{choices}</w:ffData></w:fldChar></w:r>{run(" buoy")}', "green buoy"),

@@ -38,7 +38,11 @@ def test_scripts_notes_and_numbers_are_text_and_what_is_left_out_is_counted() ->
     for body, text, warnings in (
         (rb"10{\super 6} cells, H{\sub 2}O, 3 metres{\super 12}\super 1\nosupersub .", "10^6 cells, H2O, 3 metres[121].", []),
         (rb"The pier" + note + rb" burns.\par Next", "The pier[1] burns.\n\n[1] Built in 1911.\nTwice.\n\nNext", []),
-        (rb"\trowd\intbl A" + note + rb"\cell B\cell\row\pard", "| A[1] | B |\n| --- | --- |\n\n[1] Built in 1911.\nTwice.", []),
+        (
+            rb"\trowd\intbl A" + note + rb"\cell B\cell\row\pard",
+            "|  |  |\n| --- | --- |\n| A[1] | B |\n\n[1] Built in 1911.\nTwice.", [],
+        ),
+        (rb"\u-3913? item, \u-3999?", "• item, α", []),
         (rb"{\pntext\f1 2.1 }Operator{\deleted gone}", "2.1 Operator", []),
         (
             rb"{\header Run{\b ning} on}{\header }{\*\annotation why}{\*\moMath x}Text{\v a{\b b}c}", "Text",

@@ -28,7 +28,7 @@ def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
         node.decompose()
     for node in _list_outermost(page, page.css(_UNSEEN)):
         node.decompose()
-    for node in page.css("input, select, textarea"):
+    for node in page.css("input:not([role=button]), select, textarea"):
         node.replace_with(f" {_read_field(node)} ")
     for node in page.css("sup, sub"):
         _write_script(node)

@@ -10,7 +10,11 @@ from lxml import etree
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_SIMPLE = re.compile(r"[^\W\d_]|\d+(?:[.,]\d+)*|[-+\u2212]?\d+|\((?:[^()]*)\)|\[[^\[\]]*\]")
+_INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))
+"""Marks of functions and products that are not drawn."""
+_SIMPLE = re.compile(
+    r"[^\W\d_]|[^\w\s]|\d+(?:[.,]\d+)*|[-+\u2212]?\d+|\((?:[^()]*)\)|\[[^\[\]]*\]|(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|log|ln|exp|lim|max|min|det"
+)
 """An operand that needs no brackets."""
 
 
@@ -18,7 +22,7 @@ def write_formula(element: etree._Element) -> str:
     """Return the text of a formula, or of a part of one. The depth is that of the XML, which its parser limits."""
     name = local_name(element)
     if name == "t":
-        return element.text or ""
+        return (element.text or "").translate(_INVISIBLE)
     if name.endswith("Pr") or name in {"del", "moveFrom", ""}:
         return ""
     if name == "f":

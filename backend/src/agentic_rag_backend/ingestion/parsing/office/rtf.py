@@ -14,6 +14,7 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.office.rtf_tables import CELL_PROPERTIES, RtfTable
+from agentic_rag_backend.ingestion.parsing.office.symbols import read_symbol
 from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT, join_scripts
 
 MAX_DEPTH = 10_000
@@ -156,6 +157,8 @@ class _Reader:
     notes: list[_Note] = field(default_factory=list)
     note_texts: list[str] = field(default_factory=list)
     note_count: int = 0
+    table_notes: list[str] = field(default_factory=list)
+    """Notes of cells, which follow their table."""
     cells: list[str] = field(default_factory=list)
     table: RtfTable = field(default_factory=RtfTable)
     nested_table: RtfTable = field(default_factory=RtfTable)
@@ -233,10 +236,10 @@ class _Reader:
             self.parts.append(("", f"[{self.note_count}]"))
             self.note_texts.append(f"[{self.note_count}] {text}")
 
-    def _add_notes(self) -> None:
-        for text in self.note_texts:
+    def _add_notes(self, texts: list[str]) -> None:
+        for text in texts:
             self.builder.add_paragraph(text)
-        self.note_texts.clear()
+        texts.clear()
 
     def _read_word(self, word: str, number: int | None) -> None:
         self._flush_bytes()
@@ -247,7 +250,8 @@ class _Reader:
         elif word == "footnote" and not self.group.skipped:
             self._begin_note()
         elif word == "u" and number is not None:
-            self._show_text(chr(number % 0x10000))
+            letter = number % 0x10000
+            self._show_text(read_symbol("symbol", f"{letter:x}") if 0xF000 <= letter <= 0xF0FF else chr(letter))
             self.ignored = self.group.fallback
         elif word in _CHARACTERS:
             self._show_text(_CHARACTERS[word])
@@ -295,7 +299,7 @@ class _Reader:
                 self.builder.add_paragraph(text)
             else:
                 self.builder.add_heading(self.level, text)
-            self._add_notes()
+            self._add_notes(self.note_texts)
 
     def begin_row(self) -> None:
         """Begin a row of a table, whose paragraphs belong to cells."""
@@ -310,6 +314,8 @@ class _Reader:
             self.parts, self.outer_parts = self.outer_parts, None
             text = "\n".join(filter(None, (self._take_text(), text)))
         self.cells.append(text)
+        self.table_notes += self.note_texts
+        self.note_texts.clear()
 
     def end_row(self) -> None:
         """End a row."""
@@ -339,7 +345,7 @@ class _Reader:
     def _end_table(self) -> None:
         self.table.write_table(self.builder)
         self.nested_table.write_table(self.builder)
-        self._add_notes()
+        self._add_notes(self.table_notes)
 
 
 _ACTIONS = {
