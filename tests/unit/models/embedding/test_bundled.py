@@ -28,8 +28,10 @@ from agentic_rag_backend.models.embedding.bundled import (
 )
 from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.models.embedding.onnx import onnx_sessions
+from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 from agentic_rag_backend.priority import BACKGROUND
 
+needs_exact_products = pytest.mark.skipif(not multiplies_exactly(), reason="this processor does not multiply 8-bit integers exactly")
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 
 
@@ -88,6 +90,7 @@ def test_the_beginning_of_a_question_ends_where_all_its_word_pieces_say(parts: l
     assert bundled.query_characters(text) == expected
 
 
+@needs_exact_products
 async def test_integer_arithmetic_is_another_encoder_whose_vectors_are_near(embedder: BundledEmbedder) -> None:
     texts = [
         "The harbour has three cranes and a light house.",
@@ -103,6 +106,7 @@ async def test_integer_arithmetic_is_another_encoder_whose_vectors_are_near(embe
     await integers.close()
 
 
+@needs_exact_products
 async def test_with_integer_arithmetic_a_vector_depends_on_its_text_alone() -> None:
     """The scale of an integer product depends on all numbers of a run."""
     integers = BundledEmbedder(threads=2, arithmetic="int8")
