@@ -273,9 +273,9 @@ def _find_zip_type(head: bytes) -> str | None:
         name_start, length_start = (start + 30, start + 26) if is_local else (start + 46, start + 28)
         name = head[name_start : name_start + int.from_bytes(head[length_start : length_start + 2], "little")]
         names.add(name)
-        stated = _read_stated_type(head, start) if name == b"mimetype" and is_local else ""
-        if stated in FORMATS or stated.startswith(_OPEN_DOCUMENT_TYPES):
-            return stated if stated in FORMATS else None
+        stated_type = _read_stated_type(head, start) if name == b"mimetype" and is_local else ""
+        if stated_type in FORMATS or stated_type.startswith(_OPEN_DOCUMENT_TYPES):
+            return stated_type if stated_type in FORMATS else None
     if main_type := next((main_type for part, main_type in _MAIN_PARTS.items() if part in names), None):
         return main_type
     if names >= _OPEN_DOCUMENT:
@@ -292,8 +292,8 @@ def _read_stated_type(head: bytes, start: int) -> str:
             content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, _MAX_TYPE_BYTES)
         except zlib.error:
             return ""
-    stated = _STATED_TYPE.match(content)
-    return stated[0].decode().removesuffix("-template") if stated else ""
+    stated_type = _STATED_TYPE.match(content)
+    return stated_type[0].decode().removesuffix("-template") if stated_type else ""
 
 
 def unsupported_type(declared_type: str) -> UnsupportedMediaType:

@@ -26,10 +26,10 @@ _PLACEHOLDER = re.compile(
     r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|od[tps]|pptx?|xlsx?|ps|eps|html?|tiff?|jpe?g|png)",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[\s_#.(-]*\d{0,6}\)?\Z")
 
 
 def is_placeholder(title: str) -> bool:
     """Return whether a title is the one that a program gives to every file, such as "Untitled" or "Chapter 1"."""
     text = " ".join(title.split())
-    return _PLACEHOLDER.fullmatch(text) is not None or _PLACEHOLDER.fullmatch(_NUMBER.sub("", text)) is not None
+    without_number = text.rstrip(" )").rstrip("0123456789").rstrip(" _#.(-")
+    return _PLACEHOLDER.fullmatch(text) is not None or _PLACEHOLDER.fullmatch(without_number) is not None

@@ -18,7 +18,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
     wide_table,
 )
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
-from agentic_rag_backend.language.search_forms import remove_invisible
+from agentic_rag_backend.language.unspaced import remove_invisible
 
 MAX_CHARACTERS_PER_BYTE = 8
 """Characters of text for each byte of a file, whose containers are unzipped. Files of the example corpora have at most 1.2. More

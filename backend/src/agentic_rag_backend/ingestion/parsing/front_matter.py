@@ -91,12 +91,12 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         warnings.append(f"not in the metadata: lines of the front matter that are not YAML ({len(wrong_lines)}: {numbers})")
     if not any(str(key).split() == [str(key)] for key in fields):
         return FrontMatter(), text  # sentences with a colon between two rules
-    flat = dict(_flatten("", fields))
+    flat = dict(_flatten_value("", fields))
     if len(flat) > MAX_KEYS:
         warnings.append(f"the front matter has {len(flat)} keys, of which the first {MAX_KEYS} are read")
     title = str(flat.get("title") or "").strip() if not isinstance(flat.get("title"), list) else ""
-    kept = keep_valid_fields(dict(list(flat.items())[:MAX_KEYS]))
-    return FrontMatter(title or None, kept, tuple(warnings)), text[closing.end() :]
+    valid_fields = keep_valid_fields(dict(list(flat.items())[:MAX_KEYS]))
+    return FrontMatter(title or None, valid_fields, tuple(warnings)), text[closing.end() :]
 
 
 def _load_yaml(source: str) -> Mapping[Any, Any] | None:
@@ -117,20 +117,20 @@ def _load_fields(source: str) -> tuple[dict[Any, Any], list[int]]:
         if loaded is not None:
             fields.update(loaded)
         else:
-            first = source.count("\n", 0, match.start()) + 2
-            wrong_lines += range(first, first + match[0].rstrip("\n").count("\n") + 1)
+            start_line = source.count("\n", 0, match.start()) + 2
+            wrong_lines += range(start_line, start_line + match[0].rstrip("\n").count("\n") + 1)
     return fields, wrong_lines
 
 
-def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flatten_value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the scalars of a value, and the lists of them, with the keys that lead there. Mappings in a list become lists."""
     if isinstance(value, Mapping):
         for key, member in value.items():
-            yield from _flatten(f"{name}.{key}" if name else str(key), member)
+            yield from _flatten_value(f"{name}.{key}" if name else str(key), member)
     elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
         columns: dict[str, list[Any]] = {}
         for item in value:
-            for key, member in _flatten(name, item):
+            for key, member in _flatten_value(name, item):
                 columns.setdefault(key, []).extend(member if isinstance(member, list) else [member])
         yield from columns.items()
     else:

@@ -67,9 +67,9 @@ class JsonLinesParser(JsonParser):
         parsed = _build_document(values, text)
         if not wrong_lines:
             return parsed
-        named = ", ".join(map(str, wrong_lines[:NAMED_LINES])) + (", …" if len(wrong_lines) > NAMED_LINES else "")
+        numbers = ", ".join(map(str, wrong_lines[:NAMED_LINES])) + (", …" if len(wrong_lines) > NAMED_LINES else "")
         return replace(
-            parsed, warnings=(*parsed.warnings, f"not in the text: lines that are not JSON ({len(wrong_lines)}: {named})")
+            parsed, warnings=(*parsed.warnings, f"not in the text: lines that are not JSON ({len(wrong_lines)}: {numbers})")
         )
 
 

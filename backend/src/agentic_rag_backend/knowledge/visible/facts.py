@@ -3,7 +3,7 @@
 Code that reads many documents asks by ``versions``, the visible version of each document. Code that reads a few passages asks by
 ``passages``, the chunks that the catalogue returned for their ids. Both give the same answer.
 
-A fact of an exclusive relation ends where a newer fact takes its place (`succession`).
+A fact of an exclusive relation ends where a newer fact takes its place.
 
 The weight is ``Σ confidence × recency`` over the visible documents. The confidence of a document is the sum over its sentences.
 The recency falls from 1 for a document of today towards ½, with half of the way in `HALF_LIFE_DAYS`: an old statement of a

@@ -9,9 +9,8 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
-from agentic_rag_backend.ingestion.parsing.inline_scripts import replace_by_text, replace_script
+from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, replace_by_text, replace_script
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
-from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"

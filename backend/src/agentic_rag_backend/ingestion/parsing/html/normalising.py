@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agentic_rag_backend.ingestion.parsing.html.hidden import has_background, hides_text, is_white, read_style
+from agentic_rag_backend.ingestion.parsing.inline_scripts import BASE_CHARACTERS, write_subscript, write_superscript
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
-from agentic_rag_backend.ingestion.parsing.raised_text import BASE_CHARACTERS, write_lowered, write_raised
 
 _UNSEEN = (
     "script, style, noscript, template, iframe, object, svg, math > annotation, button, .katex-html[aria-hidden], del, s, strike"
@@ -39,28 +39,28 @@ def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
 def _list_outermost(page: LexborHTMLParser, nodes: list[LexborNode]) -> list[LexborNode]:
     """Return the nodes that are in none of the others, without the page itself. Removing a node frees those within it."""
     pages = {node.mem_id for node in (page.body, page.root) if node is not None}
-    ids, known = {node.mem_id for node in nodes} - pages, dict[int, bool]()
+    ids, results = {node.mem_id for node in nodes} - pages, dict[int, bool]()
     inner = [node for node in nodes if node.mem_id in ids]
-    return [node for node in inner if not _is_any_above(node.parent, lambda above: above.mem_id in ids, known)]
+    return [node for node in inner if not _is_any_above(node.parent, lambda above: above.mem_id in ids, results)]
 
 
-def _is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], known: dict[int, bool]) -> bool:
-    """Return whether a test holds for a node or one above it. ``known`` keeps results, so that each node is tested once."""
+def _is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], results: dict[int, bool]) -> bool:
+    """Return whether a test holds for a node or one above it. ``results`` keeps results, so that each node is tested once."""
     path: list[int] = []
     result = False
     while node is not None and not result:
-        if node.mem_id in known:
-            result = known[node.mem_id]
+        if node.mem_id in results:
+            result = results[node.mem_id]
             break
         path.append(node.mem_id)
         result = test(node)
         node = node.parent
-    known.update(dict.fromkeys(path, result))
+    results.update(dict.fromkeys(path, result))
     return result
 
 
 def _list_hidden(page: LexborHTMLParser) -> Iterator[LexborNode]:
-    has_sheets, known = page.css_first(_SHEETS) is not None, dict[int, bool]()
+    has_sheets, results = page.css_first(_SHEETS) is not None, dict[int, bool]()
     yield from page.css("[hidden]")
     for node in page.css("[style], font[color]"):
         style = read_style(node.attributes.get("style") or "")
@@ -69,7 +69,7 @@ def _list_hidden(page: LexborHTMLParser) -> Iterator[LexborNode]:
         if hides_text(style):
             if not _resets_size(node, style):
                 yield node
-        elif is_white(style) and not _is_any_above(node, lambda above: _may_have_background(above, has_sheets), known):
+        elif is_white(style) and not _is_any_above(node, lambda above: _may_have_background(above, has_sheets), results):
             yield node
 
 
@@ -109,11 +109,11 @@ def _write_script(node: LexborNode) -> None:
     base = (before.text(deep=True) if before is not None else "")[-BASE_CHARACTERS:]
     text = node.text(deep=True).strip()
     if node.tag == "sub":
-        node.replace_with(write_lowered(base, text))
+        node.replace_with(write_subscript(base, text))
     elif text.isdecimal() and (node.css_first(_NOTE_LINKS) is not None or _is_in_link(node)):
         node.replace_with(f"[{text}]")
     else:
-        node.replace_with(write_raised(base, text))
+        node.replace_with(write_superscript(base, text))
 
 
 def _is_in_link(node: LexborNode) -> bool:

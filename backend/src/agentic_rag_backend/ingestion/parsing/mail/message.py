@@ -184,15 +184,15 @@ def content_of(part: MIMEPart) -> bytes:
         return b""
     if not isinstance(content, bytes):
         return b""
-    return _decode_damaged(content) if is_damaged(part) else content
+    return _repair_base64(content) if has_damage(part) else content
 
 
-def is_damaged(part: MIMEPart) -> bool:
+def has_damage(part: MIMEPart) -> bool:
     """Return whether the encoding of a part's content is damaged. Its content must have been read before."""
     return any(isinstance(defect, errors.InvalidBase64LengthDefect) for defect in part.defects)
 
 
-def _decode_damaged(content: bytes) -> bytes:
+def _repair_base64(content: bytes) -> bytes:
     """Return what can be decoded of Base64 with a wrong length, which the library returns as it is."""
     letters = bytes(byte for byte in content if byte in _BASE64)
     try:

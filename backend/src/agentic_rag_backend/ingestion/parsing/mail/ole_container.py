@@ -58,11 +58,11 @@ class OleContainer:
     def list_children(self, number: int) -> dict[str, int]:
         """Return the names of the streams and storages in a storage, with their numbers."""
         names: dict[str, int] = {}
-        waiting, seen = [self._entries[number].child], set[int]()
+        waiting, visited = [self._entries[number].child], set[int]()
         while waiting:
             entry_number = waiting.pop()
-            if entry_number < len(self._entries) and entry_number not in seen:
-                seen.add(entry_number)
+            if entry_number < len(self._entries) and entry_number not in visited:
+                visited.add(entry_number)
                 entry = self._entries[entry_number]
                 names[entry.name] = entry_number
                 waiting += [entry.before, entry.after]

@@ -177,8 +177,8 @@ class _Converter:
                 people.setdefault(recipient.read_number(_RECIPIENT_KIND), []).append(recipient.read_person(_PERSON))
         for header, recipient_kind, tag in (("To", 1, _SHOWN_TO), ("Cc", 2, _SHOWN_CC)):
             yield header, ", ".join(filter(None, people.get(recipient_kind, []))) or " ".join(storage.read_text(tag).split())
-        sent = storage.read_time(_SENT, _DELIVERED)
-        yield "Date", format_datetime(sent) if sent else ""
+        moment = storage.read_time(_SENT, _DELIVERED)
+        yield "Date", format_datetime(moment) if moment else ""
         yield "Subject", " ".join(storage.read_text(_SUBJECT).split())
 
     def _convert_attachment(self, number: int, depth: int) -> Message:

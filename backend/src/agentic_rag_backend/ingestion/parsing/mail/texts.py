@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.media_types import CALENDAR, EML, HTML, TEXT, me
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, sniff_content
 from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import describe_refusal, name_unreadable
-from agentic_rag_backend.ingestion.parsing.mail.message import charset_of, content_of, is_attachment_part, is_damaged
+from agentic_rag_backend.ingestion.parsing.mail.message import charset_of, content_of, has_damage, is_attachment_part
 
 MIN_COVERAGE = 0.75
 """Share of a form's groups of letters that are in another form which says the same. In stubs and blank texts, it is smaller."""
@@ -102,7 +102,7 @@ def _read_part(part: MIMEPart, warnings: list[str]) -> ParsedDocument | None:
         warnings.append(f"part of type {declared[:80]}: not read: {name_unreadable(declared, '') or 'it is not text'}")
         return None
     content = content_of(part)
-    if is_malformed or is_damaged(part):
+    if is_malformed or has_damage(part):
         warnings.append(f"the message is damaged: its part of type {declared[:80]} is read as far as it can be")
     if not content.strip():
         return None

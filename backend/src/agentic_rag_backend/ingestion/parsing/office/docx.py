@@ -62,7 +62,7 @@ class DocxParser:
         title, metadata = package.core_properties(container)
         with package.report_damage("Word document"):
             copy = package.copy_package(container)
-            inserted = InsertedFiles(container, _MAIN, most=MAX_INSERTED if self._inserts else 0)
+            inserted = InsertedFiles(container, _MAIN, limit=MAX_INSERTED if self._inserts else 0)
             reader = _Reader(docx.Document(io.BytesIO(copy)), len(copy), inserted)
             reader.read_body()
         return reader.builder.build(title=title or reader.title, metadata=metadata)

@@ -16,10 +16,10 @@ _KIND = "inserted files"
 
 
 class InsertedFiles:
-    """Reads up to ``most`` files that the body of a document inserts, and counts the others."""
+    """Reads up to ``limit`` files that the body of a document inserts, and counts the others."""
 
-    def __init__(self, container: ZipContainer, main_part: str, *, most: int) -> None:
-        self._container, self._left = container, most
+    def __init__(self, container: ZipContainer, main_part: str, *, limit: int) -> None:
+        self._container, self._left = container, limit
         folder, name = posixpath.split(main_part)
         self._names: dict[str | None, str] = {}
         relationships = f"{folder}/_rels/{name}.rels"

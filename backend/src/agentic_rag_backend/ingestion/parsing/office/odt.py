@@ -13,12 +13,11 @@ from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fiel
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
-from agentic_rag_backend.ingestion.parsing.inline_scripts import replace_script
+from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, replace_script
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_repeated, read_grid
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
-from agentic_rag_backend.ingestion.parsing.raised_text import SUBSCRIPT, SUPERSCRIPT
 
 MAX_SPACES = 1_000
 
@@ -51,6 +50,8 @@ class OdtParser:
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument text"):
             normalise_body(root, body, builder.omissions)
+            objects = sum(local_name(element) == "object" for element in body.iter())
+            builder.omissions.add("formulas and embedded objects", count=objects)
             _add_blocks(builder, body)
         return builder.build(title=title, metadata=metadata)
 
@@ -87,7 +88,7 @@ def read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]
 
 
 def normalise_body(root: etree._Element, body: etree._Element, omissions: Omissions) -> None:
-    """Write superscripts and subscripts on the line, and count comments, formulas and embedded objects, which are not read."""
+    """Write superscripts and subscripts on the line, and count comments, which are not read."""
     positions = {
         style.get(_STYLE + "name"): properties.get(_STYLE + "text-position", "")
         for style in root.iter(_STYLE + "style")
@@ -100,7 +101,6 @@ def normalise_body(root: etree._Element, body: etree._Element, omissions: Omissi
         elif position.startswith("super") or _RAISED.match(position):
             replace_script(span, SUPERSCRIPT, blocks={"p", "h"})
     omissions.add("comments", count=sum(local_name(element) == "annotation" for element in body.iter()))
-    omissions.add("formulas and embedded objects", count=sum(local_name(element) == "object" for element in body.iter()))
 
 
 def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:

@@ -80,6 +80,7 @@ class PageReading:
             self.scans.read_page(page, number, words, fault)
         annotations = annotations_of(page, number, words)
         self.omissions.add("hidden annotations", f"page {number}", count=annotations.hidden)
+        self.omissions.add("annotations beyond a limit of characters", f"page {number}", count=annotations.omitted)
         self.omissions.add("files attached to places of pages", f"page {number}", count=annotations.files)
         self.comments += annotations.comments
         yield from words

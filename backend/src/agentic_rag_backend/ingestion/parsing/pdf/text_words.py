@@ -42,6 +42,9 @@ DIAGONAL = 4
 MAX_PAGE_CHARACTERS = 200_000
 """Characters of a page that are read. A page with more is no page that a person reads."""
 
+MAX_MARKED = 200
+"""Characters of a word to which superscripts are added. Longer ones would take quadratic time."""
+
 _WORD = re.compile(f"[^\\s{SOFT_HYPHENS}]+[{SOFT_HYPHENS}]?")
 _TOLERANCE = 0.2
 """Radians by which the angle of a line may differ from a multiple of 90 degrees."""
@@ -93,7 +96,7 @@ def _is_within(word: PdfWord, bounds: Box) -> bool:
 
 def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word: PdfWord, index: int) -> bool:
     """Mark one of two words that is a superscript of the other one. Return whether the second has become part of the first."""
-    if before.turn != word.turn:
+    if before.turn != word.turn or len(before.text) > MAX_MARKED:
         return False
     if is_raised_beside(word.box, before.box) and is_script(word.text):
         text = mark_fractions(before.text + word.text)

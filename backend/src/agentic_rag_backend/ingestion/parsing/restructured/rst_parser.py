@@ -73,14 +73,14 @@ class _Reader:
             elif (end := self._read_title(lines, number)) > number:
                 number = end
             elif explicit := _EXPLICIT.fullmatch(line):
-                end = _end_of_indented(lines, number + 1)
-                self._read_explicit(explicit["text"] or "", _dedent(lines[number + 1 : end]), depth)
+                end = _find_block_end(lines, number + 1)
+                self._read_explicit(explicit["text"] or "", _remove_margin(lines[number + 1 : end]), depth)
                 number = end
             elif GRID.fullmatch(line) or RULE.fullmatch(line):
                 number = self._read_table(lines, number)
             elif line.startswith(" "):
-                end = _end_of_indented(lines, number)
-                inner = _dedent(lines[number:end])
+                end = _find_block_end(lines, number)
+                inner = _remove_margin(lines[number:end])
                 if depth < MAX_DEPTH:
                     self.read_lines(inner, depth=depth + 1)
                 else:
@@ -135,8 +135,8 @@ class _Reader:
             block[-1] = block[-1].rstrip().removesuffix("::") + ("" if block[-1].rstrip().endswith(" ::") else ":")
             block[-1] = "" if block[-1].strip() == ":" else block[-1]
         self._builder.add_lines([(line, {}) for line in _join_items(block)])
-        if is_literal and (literal_end := _end_of_indented(lines, end)) > end:
-            self._builder.add_paragraph("\n".join(_dedent(lines[end:literal_end])))
+        if is_literal and (literal_end := _find_block_end(lines, end)) > end:
+            self._builder.add_paragraph("\n".join(_remove_margin(lines[end:literal_end])))
             return literal_end
         return end
 
@@ -183,7 +183,7 @@ def _ends_simple_table(lines: Sequence[str], start: int, number: int) -> bool:
     return not lines[number].strip() and number - 1 > start and RULE.fullmatch(lines[number - 1]) is not None
 
 
-def _end_of_indented(lines: Sequence[str], number: int) -> int:
+def _find_block_end(lines: Sequence[str], number: int) -> int:
     """Return the number of the line after the indented block that begins at a line."""
     end = number
     for position in range(number, len(lines)):
@@ -194,7 +194,7 @@ def _end_of_indented(lines: Sequence[str], number: int) -> int:
     return end
 
 
-def _dedent(lines: Sequence[str]) -> list[str]:
+def _remove_margin(lines: Sequence[str]) -> list[str]:
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return [line[margin:].rstrip() for line in lines]
 
@@ -205,7 +205,7 @@ def _split_options(body: list[str]) -> tuple[dict[str, str], list[str]]:
     for number, line in enumerate(body):
         option = _OPTION.fullmatch(line)
         if option is None:
-            return options, _dedent(body[number:])
+            return options, _remove_margin(body[number:])
         options[option["name"]] = option["value"] or ""
     return options, []
 
@@ -248,5 +248,5 @@ def _clean_inline(text: str) -> str:
 
 
 def _read_target(text: str) -> str:
-    named, mark, _ = text.rpartition("<")
-    return named.strip() if mark and named.strip() else text.removeprefix("~").removeprefix("!")
+    name, mark, _ = text.rpartition("<")
+    return name.strip() if mark and name.strip() else text.removeprefix("~").removeprefix("!")

@@ -6,7 +6,7 @@ The points equal the embedded store's: same ids, payloads, vectors and scopes, s
   nothing left to do, and every process reads the write.
 - Comparisons by order or substring need a field's distinct values. Other processes write values too, so each such search asks
   the server for them: one request, whose answer grows with the tenant's distinct values.
-- Several searches are one request; a second one follows only where ties or last bits are in doubt (`exact_ranking`).
+- Several searches are one request; a second one follows only where ties or last bits are in doubt (`points`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from statistics import median
 
 import pypdfium2
@@ -20,7 +20,9 @@ from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 
 MAX_CELLS = 20_000
 _LEAST_FILLED = 0.4
-"""Share of cells with text. Graph paper, charts and forms have fewer."""
+"""Share of cells with text. Graph paper and charts have fewer."""
+_LEAST_VALUES = 0.5
+"""Number of texts ÷ rows × columns with text. A form of frames has fewer: its cells span a few ruled rows and have many lines."""
 _MOST_CROSSED = 0.1
 """Share of words through which a line runs. It does so in drawings."""
 _MOVES = 3.0
@@ -114,7 +116,8 @@ def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | No
         return None
     rows, spans, filled = _fill_cells(grid, words_by_cell, number)
     used_rows, used_columns = len({row for row, _ in filled}), len({column for _, column in filled})
-    if min(used_rows, used_columns) < 2 or len(filled) < _LEAST_FILLED * used_rows * used_columns:
+    places, values = used_rows * used_columns, sum(map(bool, chain.from_iterable(rows)))
+    if min(used_rows, used_columns) < 2 or len(filled) < _LEAST_FILLED * places or (spans and values < _LEAST_VALUES * places):
         return None
     left_edge, right_edge = grid.xs[0], grid.xs[-1]
     return Table(
