@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
 from agentic_rag_backend import priority
 from agentic_rag_backend.memory import pause_collection, settle_collection
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_testing.models.server import ModelServer
 
 __all__ = [
     "_migrated_postgres",
@@ -80,6 +82,22 @@ def _forked_servers_of_workers() -> None:
     """Fork the processes that read documents from one that has imported everything, and keep their priority."""
     keep_priority()
     fork_servers_of_workers()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    """A server of scripted models, for the tests of a module."""
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    """An empty catalogue in a file."""
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -16,12 +16,6 @@ from agentic_rag_testing.models.server import ModelServer
 
 Check = Callable[[Embedder], Awaitable[None]]
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(params=["float32", "int8"])

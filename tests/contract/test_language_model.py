@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
@@ -17,12 +17,6 @@ from agentic_rag_backend.models.llm.base import (
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_testing.models.language_model import LanguageModelContract
 from agentic_rag_testing.models.server import ModelServer
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 class TestOpenAI(LanguageModelContract):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,6 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue import search_sessions as module
 from agentic_rag_backend.stores.catalogue.base import Catalogue, SearchSessions
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
-    await opened.migrate()
-    yield opened
-    await opened.close()
 
 
 async def test_sqlite(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import json
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.event_loop import WatchedLoop
-from agentic_rag_testing.models.server import ModelServer
 
 BASE = "/api/v1"
 OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
@@ -296,13 +295,6 @@ def folder(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Path
     # Most of the files are sparse. A copy by Python would fill the holes.
     subprocess.run(["cp", "-a", "--sparse=always", template.folder, made], check=True)
     return made
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    """A server of scripted models."""
-    with ModelServer() as running:
-        yield running
 
 
 def model_at(url: str, name: str = "cite", **more: Any) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
+from services import free_port
 from tests.e2e.api.conftest import model_at
 
 from agentic_rag_backend.models.embedding import calibration
@@ -14,16 +14,10 @@ from agentic_rag_testing.models.server import ModelServer
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def _nobody() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-
-
 async def test_readiness_tells_a_model_that_is_down_from_an_embedder_that_is(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> None:
-    away = _nobody()
+    away = f"http://127.0.0.1:{free_port()}/v1"
     embedder = {"embedder": "openai", "embedding_model": "echo", "embedding_dimensions": 64}
     cases: tuple[tuple[dict[str, Any], int, str, dict[str, str]], ...] = (
         ({}, 200, "ok", {"llm": "ok", "embedder": "ok"}),

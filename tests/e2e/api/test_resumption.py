@@ -157,23 +157,18 @@ def test_a_quick_reconnection_needs_no_flag(server: httpx.Client, key: str) -> N
     assert_whole(events + resumed(server, key, address, len(events)))
 
 
-def test_a_client_that_leaves_stops_the_model(server: httpx.Client, key: str, model: ModelServer) -> None:
+@pytest.mark.parametrize(("asked", "most"), [({}, 2), ({"generator": "verified"}, 1), ({"strategy": "global"}, 2)])
+def test_a_client_that_leaves_stops_the_model(
+    server: httpx.Client, themed: str, model: ModelServer, asked: dict[str, Any], most: int
+) -> None:
     model.reset()
-    address, events = begun(server, key, most=2)
+    address, events = begun(server, themed, most=most, **asked)
     until(lambda: model.stats().cancelled == 1)
-    rest = resumed(server, key, address, len(events))
+    calls = model.stats().total.calls
+    rest = resumed(server, themed, address, len(events))
     assert [number for number, _, _ in rest] == list(range(len(events) + 1, len(events) + 1 + len(rest)))
     assert (rest[-1][1], rest[-1][2]["code"], rest[-1][2]["status"]) == ("error", "answer_stopped", 410)
     assert sum(name == "token" for _, name, _ in events + rest) < len(SENTENCES)
-
-
-def test_a_client_that_leaves_a_verified_answer_stops_the_model(server: httpx.Client, key: str, model: ModelServer) -> None:
-    model.reset()
-    address, events = begun(server, key, most=1, generator="verified")
-    until(lambda: model.stats().cancelled == 1)
-    calls = model.stats().total.calls
-    rest = resumed(server, key, address, len(events))
-    assert (rest[-1][1], rest[-1][2]["code"]) == ("error", "answer_stopped")
     assert model.stats().total.calls == calls
 
 
@@ -201,15 +196,6 @@ def test_a_global_answer_is_resumed(server: httpx.Client, themed: str, model: Mo
     # Calls for partial answers, the answer, and the check of its sentences: the resumption asked for nothing again.
     assert (model.stats().total.calls, model.stats().cancelled) == (3, 0)
     assert resumed(server, themed, address, 0) == events
-
-
-def test_a_client_that_leaves_a_global_answer_stops_the_model(server: httpx.Client, themed: str, model: ModelServer) -> None:
-    model.reset()
-    address, events = begun(server, themed, most=2, strategy="global")
-    until(lambda: model.stats().cancelled == 1)
-    rest = resumed(server, themed, address, len(events))
-    assert (rest[-1][1], rest[-1][2]["code"]) == ("error", "answer_stopped")
-    assert model.stats().total.calls == 2
 
 
 def test_a_caller_stops_an_answer(server: httpx.Client, key: str, model: ModelServer) -> None:

@@ -161,20 +161,6 @@ async def test_verified_without_a_language_model_is_attributed_and_says_so(world
     assert "no language model wrote it; the attributed generator answered" in data["trace"]["fallback_reason"]
 
 
-async def test_citation_styles(world: World, sse: Events) -> None:
-    numeric = await world.alpha.data("POST", "/answers", json={"query": QUESTION})
-    for style, mark in (("title", "(Tidal barrage)"), ("none", "")):
-        body = {"query": QUESTION, "citation_style": style}
-        data = await world.alpha.data("POST", "/answers", json=body)
-        assert "[1]" not in data["answer"]
-        assert mark in data["answer"]
-        assert data["citations"] == numeric["citations"]
-        done = sse(await world.alpha.post("/answers", {**body, "stream": True}))[-1][2]
-        assert done["answer"] == data["answer"]
-    refused = await world.alpha.post("/answers", {"query": QUESTION, "citation_style": "footnotes"})
-    assert refused.status_code == 422
-
-
 async def test_what_the_documents_do_not_say_is_refused(world: World) -> None:
     data = await world.alpha.data("POST", "/answers", json={"query": UNANSWERABLE})
     assert (data["grounded"], data["citations"]) == (False, [])

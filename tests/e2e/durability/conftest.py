@@ -15,26 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harbour_reports import small_text
 from programs import environment_of_templates
 
-PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
-PLACES = ("Scarrow", "Greenholm", "Teller Bay", "Outer Mirrow")
 """Every text gives a name the same type. The graph keeps the type that it saw first, and the order of commits is not fixed."""
-
-
-def small_text(number: int, *, year: int = 2019) -> str:
-    """Return a text of four or five short chunks that shares its people and places with its neighbours."""
-    person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
-    place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
-    return "\n\n".join(
-        (
-            f"# Report {number} of the Harbour Office",
-            f"{person} was born in {place}. She founded the Tidal Institute {number} in {other} in {year}.",
-            f"## Works\n\n{person} and {friend} surveyed {place} for the Harbour Office. They measured tides for {number} weeks.",
-            f"## Later\n\n{friend} moved to {other} in {year + 1}. The Harbour Office praised {person} for her work on {place}.",
-            f"## Notes\n\nThe Tidal Institute {number} works in {other} with the Harbour Office. It has {number + 2} rooms.",
-        )
-    )
 
 
 SMALL = {f"report-{number}": small_text(number) for number in range(8)}

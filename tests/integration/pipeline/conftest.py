@@ -32,18 +32,18 @@ class Application:
     container: Container
     tenant: TenantId
 
-    async def submit(self, text: str, *, key: str, **fields: Any) -> Submitted:
+    async def submit(self, text: str, *, key: str, tenant: TenantId | None = None, **fields: Any) -> Submitted:
         options = ProcessingOptions(chunking=ChunkingOptions(chunk_size=48, overlap=0))
         upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options, **fields)
-        return await self.container.ingestion.submit(self.tenant, upload)
+        return await self.container.ingestion.submit(tenant or self.tenant, upload)
 
-    async def job(self, job: Job | None) -> Job:
+    async def job(self, job: Job | None, *, tenant: TenantId | None = None) -> Job:
         assert job is not None
-        return await self.container.catalogue.jobs.job(self.tenant, job.id)
+        return await self.container.catalogue.jobs.job(tenant or self.tenant, job.id)
 
-    async def ended(self, job: Job | None) -> Job:
+    async def ended(self, job: Job | None, *, tenant: TenantId | None = None) -> Job:
         """Wait until the job has ended and return it."""
-        held = await self.until(lambda: self.job(job), lambda held: held.state.ended)
+        held = await self.until(lambda: self.job(job, tenant=tenant), lambda held: held.state.ended)
         assert isinstance(held, Job)
         return held
 
@@ -61,6 +61,24 @@ class Application:
             await vectors.count(self.tenant, Collection.CHUNKS),
             await vectors.count(self.tenant, Collection.NODES),
         )
+
+
+class Gate:
+    """Holds the calls of a method, or those with certain arguments, until it is opened."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, owner: type, method: str, holds: Callable[[tuple[Any, ...]], bool] = lambda _: True
+    ) -> None:
+        self.reached, self.open = asyncio.Event(), asyncio.Event()
+        original: Callable[..., Any] = getattr(owner, method)
+
+        async def held(*arguments: Any, **options: Any) -> Any:
+            if holds(arguments):
+                self.reached.set()
+                await self.open.wait()
+            return await original(*arguments, **options)
+
+        patch.setattr(owner, method, held)
 
 
 @pytest.fixture

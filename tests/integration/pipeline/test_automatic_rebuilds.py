@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.pipeline.conftest import Gate
 
 from agentic_rag_backend.communities.rebuilds import schedule
 from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
@@ -25,21 +26,6 @@ QUIET_S = 0.4
 KINDS = (JobKind.REBUILD, JobKind.RAPTOR)
 
 Opened = Callable[..., AbstractAsyncContextManager[Container]]
-
-
-class Gate:
-    """Holds every document whose text has the word ``held`` before it is written to the graph."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.open = asyncio.Event()
-        original, gate = SqliteGraphStore.write_document, self.open
-
-        async def held(store: SqliteGraphStore, tenant: TenantId, knowledge: Any, *arguments: Any, **options: Any) -> Any:
-            if "held" in knowledge.title:
-                await gate.wait()
-            return await original(store, tenant, knowledge, *arguments, **options)
-
-        monkeypatch.setattr(SqliteGraphStore, "write_document", held)
 
 
 class Polls:
@@ -115,7 +101,10 @@ async def with_tree(container: Container, tenant: TenantId) -> None:
 
 
 async def test_an_upload_is_finished_before_its_rebuild(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, polls = Gate(monkeypatch), Polls(monkeypatch)
+    gate, polls = (
+        Gate(monkeypatch, SqliteGraphStore, "write_document", lambda arguments: "held" in arguments[2].title),
+        Polls(monkeypatch),
+    )
     async with opened() as container:
         tenant = (await container.tenants.create("acme")).id
         await with_tree(container, tenant)
@@ -133,7 +122,10 @@ async def test_an_upload_is_finished_before_its_rebuild(opened: Opened, monkeypa
 
 
 async def test_a_rebuild_waits_for_uploads_for_a_limited_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, polls = Gate(monkeypatch), Polls(monkeypatch)
+    gate, polls = (
+        Gate(monkeypatch, SqliteGraphStore, "write_document", lambda arguments: "held" in arguments[2].title),
+        Polls(monkeypatch),
+    )
     async with opened(rebuild_max_wait_s=3 * QUIET_S) as container:
         tenant = (await container.tenants.create("acme")).id
         await with_tree(container, tenant)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.pipeline.conftest import Gate
 
 from agentic_rag_backend.communities.rebuilds import schedule
 from agentic_rag_backend.container import Container, open_container
@@ -36,20 +37,6 @@ async def container(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIter
         yield opened
 
 
-class Gate:
-    """Holds every document before it is written to the graph."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.open = asyncio.Event()
-        original, gate = SqliteGraphStore.write_document, self.open
-
-        async def held(*arguments: Any, **options: Any) -> Any:
-            await gate.wait()
-            return await original(*arguments, **options)
-
-        monkeypatch.setattr(SqliteGraphStore, "write_document", held)
-
-
 async def handed_in(container: Container, count: int) -> TenantId:
     tenant = (await container.tenants.create("acme")).id
     for number in range(count):
@@ -66,7 +53,7 @@ async def seen(container: Container, tenant: TenantId, job: Job, what: Any) -> J
 
 
 async def test_a_rebuild_waits_for_documents_that_are_queued(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+    gate = Gate(monkeypatch, SqliteGraphStore, "write_document")
     tenant = await handed_in(container, 3)
     job = await container.communities.request_rebuild(tenant)
     waits = await seen(container, tenant, job, lambda held: held.stage == "wait")
@@ -80,7 +67,7 @@ async def test_a_rebuild_waits_for_documents_that_are_queued(container: Containe
 
 
 async def test_what_does_not_move_is_left_out_and_counted(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+    gate = Gate(monkeypatch, SqliteGraphStore, "write_document")
     monkeypatch.setattr(schedule, "STALLED_S", 0.3)
     tenant = await handed_in(container, 2)
     job = await container.communities.request_rebuild(tenant)
@@ -90,7 +77,7 @@ async def test_what_does_not_move_is_left_out_and_counted(container: Container, 
 
 
 async def test_a_rebuild_that_waits_for_documents_can_be_cancelled(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+    gate = Gate(monkeypatch, SqliteGraphStore, "write_document")
     tenant = await handed_in(container, 1)
     job = await container.communities.request_rebuild(tenant)
     await seen(container, tenant, job, lambda held: held.stage == "wait")

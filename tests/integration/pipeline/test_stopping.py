@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.integration.pipeline.conftest import Application
+from tests.integration.pipeline.conftest import Application, Gate
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobState
@@ -21,21 +20,6 @@ from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 NOTHING = (GraphCounts(0, 0, 0), 0, 0)
 FIRST = "# Harbour\n\nMara Voss founded the Tidal Institute in Scarrow in 2019.\n\nTomas Eld moved to Greenholm in 2020."
 SECOND = "# Harbour\n\nMara Voss founded the Tidal Institute in Scarrow in 2019.\n\nInes Carrow left Teller Sound in 2031."
-
-
-class Gate:
-    """Holds the calls of a method until they are released."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, owner: type, method: str) -> None:
-        self.reached, self.open = asyncio.Event(), asyncio.Event()
-        original: Callable[..., Any] = getattr(owner, method)
-
-        async def held(*arguments: Any, **options: Any) -> Any:
-            self.reached.set()
-            await self.open.wait()
-            return await original(*arguments, **options)
-
-        patch.setattr(owner, method, held)
 
 
 async def staged(application: Application) -> int:

@@ -2,70 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harbour_reports import small_text
+from tests.integration.pipeline.conftest import Application as WithoutFolder
 
-from agentic_rag_backend.container import Container, open_container
-from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
-from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.container import open_container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.vector.base import Collection
 
 Opens = Callable[..., AbstractAsyncContextManager["Application"]]
 ACME = TenantId("t_" + "ac" * 16)
-PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
-PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
-
-
-def small_text(number: int, *, year: int = 2019) -> str:
-    """Return a text of four short chunks that shares its people and places with its neighbours."""
-    person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
-    place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
-    return "\n\n".join(
-        (
-            f"# Report {number} of the Harbour Office",
-            f"{person} was born in {place}. She founded the Tidal Institute {number} in {other} in {year}.",
-            f"## Works\n\n{person} and {friend} surveyed {place} for the Harbour Office. They measured tides for {number} weeks.",
-            f"## Later\n\n{friend} moved to {other} in {year + 1}. The Harbour Office praised {person} for her work on {place}.",
-            f"## Notes\n\nThe Tidal Institute {number} works in {other} with the Harbour Office. It has {number + 2} rooms.",
-        )
-    )
 
 
 @dataclass
-class Application:
-    """A container, a tenant, and shortcuts for tests."""
+class Application(WithoutFolder):
+    """An application, its folder, and shortcuts for tests."""
 
-    container: Container
-    tenant: TenantId
     folder: Path
-
-    async def submit(self, text: str, *, key: str, tenant: TenantId | None = None, **fields: Any) -> Submitted:
-        options = ProcessingOptions(chunking=ChunkingOptions(chunk_size=48, overlap=0))
-        upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options, **fields)
-        return await self.container.ingestion.submit(tenant or self.tenant, upload)
-
-    async def ended(self, job: Job | None, *, tenant: TenantId | None = None) -> Job:
-        assert job is not None
-        jobs = self.container.catalogue.jobs
-        return await self.until(lambda: jobs.job(tenant or self.tenant, job.id), lambda held: held.state.ended)  # type: ignore[no-any-return]
-
-    async def until(self, ask: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
-        async with asyncio.timeout(60):
-            while not holds(answer := await ask()):
-                await asyncio.sleep(0.01)
-        return answer
 
     async def ingested(self, count: int, *, tenant: TenantId | None = None) -> list[str]:
         """Ingest that many documents, one after another, and return their ids."""
@@ -92,7 +54,7 @@ class Application:
         with sqlite3.connect(self.folder / "catalogue.db", timeout=30) as connection:
             return connection.execute(query, bound).fetchall()
 
-    async def held(self, tenant: TenantId | None = None) -> dict[str, Any]:
+    async def contents(self, tenant: TenantId | None = None) -> dict[str, Any]:
         """Return the contents of the stores for a tenant, including the bytes of its vectors."""
         owner, stores = tenant or self.tenant, self.container
         state: dict[str, Any] = {}

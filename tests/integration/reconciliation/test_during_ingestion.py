@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.integration.reconciliation.conftest import Application, Opens, small_text
+from harbour_reports import small_text
+from tests.integration.reconciliation.conftest import Application, Opens
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -126,9 +127,9 @@ async def leaves_alone_what_is_in_flight(application: Application, monkeypatch: 
         patched.setattr(DocumentCatalogue, "publish", waits)
         submitted = await application.submit(small_text(1), key="report-1")
         await written.wait()
-        before = await application.held()
+        before = await application.contents()
         report = await application.reconciled()
-        assert await application.held() == before
+        assert await application.contents() == before
         assert (report.in_flight, report.differences) == (1, 0)
         go_on.set()
         assert (await application.ended(submitted.job)).state is JobState.SUCCEEDED
@@ -166,7 +167,7 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
     (document,) = await application.ingested(1)
     kept = await application.container.catalogue.documents.prepared(application.tenant, document, 1)
     vectors, tenant = application.container.vectors, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     chunks = await vectors.delete_document(tenant, document, up_to_version=1)
     tenant_lock = Round.tenant_lock
 
@@ -188,4 +189,4 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
     assert {kind.value: (tally.found, tally.skipped) for kind, tally in report.tallies.items()} == {
         "chunk_vector_missing": (0, chunks)
     }
-    assert await application.held() == whole
+    assert await application.contents() == whole

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.integration.reconciliation.conftest import Application, small_text
+from harbour_reports import small_text
+from tests.integration.reconciliation.conftest import Application
 
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
@@ -30,10 +31,10 @@ def counted(report: Report) -> dict[str, tuple[int, int]]:
 
 async def told_and_mended(application: Application, expected: dict[Kind, int]) -> Report:
     """A comparison reports the differences and changes nothing, a repair removes them, and the next comparison finds none."""
-    before = await application.held()
+    before = await application.contents()
     told = await application.reconciled(repair=False)
     assert counted(told) == {kind.value: (count, 0) for kind, count in expected.items()}
-    assert await application.held() == before
+    assert await application.contents() == before
     report = await application.reconciled()
     assert counted(report) == {kind.value: (count, count) for kind, count in expected.items()}
     for job in report.jobs:
@@ -53,17 +54,17 @@ async def test_stores_in_order_have_no_difference(application: Application) -> N
     await application.rebuilt()
     updated = await application.submit("# Report 2\n\nTomas Eld left Greenholm for Scarrow.", key="report-2")
     await application.ended(updated.job)
-    before = await application.held()
+    before = await application.contents()
     for repair in (False, True):
         report = await application.reconciled(repair=repair)
         assert (report.as_result()["kinds"], report.documents, report.in_flight) == ({}, 4, 0)
-    assert await application.held() == before
+    assert await application.contents() == before
 
 
 async def test_vectors_of_chunks(application: Application) -> None:
     ids = await application.ingested(3)
     vectors, tenant = application.container.vectors, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     lost, renumbered, _ = [point async for page in vectors.points(tenant, Collection.CHUNKS) for point in page][:3]
     await vectors.delete(tenant, Collection.CHUNKS, [lost.id])
     kept = await application.container.catalogue.documents.prepared(tenant, renumbered.document_id or "", 1)
@@ -76,18 +77,18 @@ async def test_vectors_of_chunks(application: Application) -> None:
         application,
         {Kind.CHUNK_VECTOR_MISSING: 1, Kind.CHUNK_VECTOR_VERSION: 1, Kind.CHUNK_VECTOR_ORPHANED: 3},
     )
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_metadata_that_never_reached_the_vectors(application: Application) -> None:
     """As if the process ended between a PATCH's transaction and the vectors."""
     ids = await application.ingested(2)
     vectors, tenant = application.container.vectors, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     await vectors.update_metadata(tenant, ids[1], {"shelf": 99}, title="old", key=None, up_to_version=9)
     chunks = await vectors.count(tenant, Collection.CHUNKS, document_id=ids[1])
     await told_and_mended(application, {Kind.CHUNK_VECTOR_METADATA: chunks})
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_vectors_of_synthetic_questions(application: Application) -> None:
@@ -95,7 +96,7 @@ async def test_vectors_of_synthetic_questions(application: Application) -> None:
     asked = await application.submit(small_text(1), key="asked", questions=QuestionOptions("patterns"), metadata={"shelf": 4})
     await application.ended(asked.job)
     vectors, tenant, id = application.container.vectors, application.tenant, asked.document.id
-    whole = await application.held()
+    whole = await application.contents()
     points = [point async for page in vectors.points(tenant, Collection.CHUNKS, kind=NodeKind.QUESTION) for point in page]
     lost, renumbered, *_ = [point.id for point in points]
     assert {point.document_id for point in points} == {id}
@@ -105,25 +106,25 @@ async def test_vectors_of_synthetic_questions(application: Application) -> None:
     strays = [orphan(number, NodeKind.QUESTION, document_id=held, version=1) for number, held in ((1, document), (2, id))]
     await vectors.upsert(tenant, Collection.CHUNKS, [late, *strays])
     await told_and_mended(application, {Kind.QUESTION_VECTOR_MISSING: 2, Kind.QUESTION_VECTOR_ORPHANED: 2})
-    assert await application.held() == whole
+    assert await application.contents() == whole
     await vectors.update_metadata(tenant, id, {"shelf": 99}, title="old", key=None, up_to_version=9)
     await told_and_mended(
         application, {Kind.CHUNK_VECTOR_METADATA: await vectors.count(tenant, Collection.CHUNKS, document_id=id)}
     )
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_results_that_are_gone_are_computed_again(application: Application) -> None:
     ids = await application.ingested(2)
     vectors, tenant = application.container.vectors, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     chunks = await vectors.delete_document(tenant, ids[0], up_to_version=9)
     await application.container.graph.delete_document(tenant, ids[0], up_to_version=9)
     application.rows("DELETE FROM prepared_chunks WHERE document_id = ?", ids[0])
     report = await application.reconciled()
     assert counted(report)["chunk_vector_missing"] == (chunks, chunks)
     assert counted(report)["knowledge_missing"] == (1, 1)
-    now = await application.held()
+    now = await application.contents()
     # Embedded in another group, a vector may differ in its last bits.
     name = f"{Collection.CHUNKS} vectors"
     for id, vector in whole.pop(name).items():
@@ -136,7 +137,7 @@ async def test_results_that_are_gone_are_computed_again(application: Application
 async def test_knowledge(application: Application) -> None:
     ids = await application.ingested(3)
     graph, tenant = application.container.graph, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     application.graph("DELETE FROM mentions WHERE document_id = ?", ids[0])
     await graph.delete_document(tenant, ids[1], up_to_version=1)
     stray = DocumentKnowledge(
@@ -153,7 +154,7 @@ async def test_knowledge(application: Application) -> None:
     assert found == {Kind.KNOWLEDGE_DAMAGED: 1, Kind.KNOWLEDGE_MISSING: 1, Kind.KNOWLEDGE_ORPHANED: 2}
     report = await application.reconciled()
     assert all(found == mended for found, mended in counted(report).values())
-    assert await application.held() == whole
+    assert await application.contents() == whole
     assert counted(await application.reconciled()) == {}
 
 
@@ -172,7 +173,7 @@ async def test_communities(application: Application) -> None:
     await application.ingested(4)
     await application.rebuilt()
     vectors, graph, tenant = application.container.vectors, application.container.graph, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     held = [point async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY) for point in page]
     assert held
     await vectors.delete(tenant, Collection.NODES, [held[0].id])
@@ -183,7 +184,7 @@ async def test_communities(application: Application) -> None:
         application,
         {Kind.COMMUNITY_VECTOR_MISSING: 1, Kind.COMMUNITY_ORPHANED: 1, Kind.COMMUNITY_VECTOR_ORPHANED: 1},
     )
-    now = await application.held()
+    now = await application.contents()
     name = f"{Collection.NODES} vectors"
     assert now.pop(name).keys() == whole.pop(name).keys()
     assert now == whole
@@ -222,7 +223,7 @@ async def test_originals(application: Application) -> None:
 async def test_documents_that_wait_for_nothing(application: Application) -> None:
     """A document whose job ended without finishing it, a deletion likewise, and a job that the queue does not have."""
     ids = await application.ingested(3)
-    whole = await application.held()
+    whole = await application.contents()
     jobs = application.container.catalogue.jobs
     again = await application.submit("# Report 0\n\nMara Voss left Scarrow.", key="report-0")
     ended = await application.ended(again.job)
@@ -245,14 +246,14 @@ async def test_documents_that_wait_for_nothing(application: Application) -> None
         assert held.state is JobState.SUCCEEDED, held
     assert {row[0] for row in application.rows("SELECT id FROM documents")} == set(ids[1:])
     assert counted(await application.reconciled()) == {}
-    now = await application.held()
+    now = await application.contents()
     assert [row[0] for row in now["documents"]] == [row[0] for row in whole["documents"] if row[0] != ids[0]]
 
 
 async def test_what_belongs_to_no_tenant(application: Application) -> None:
     """Late writes of a tenant that was removed meanwhile, and a tenant whose removal was interrupted."""
     await application.ingested(1)
-    whole = await application.held()
+    whole = await application.contents()
     container = application.container
     await container.catalogue.tenants.remove(NOBODY)
     await container.vectors.upsert(NOBODY, Collection.NODES, [orphan(1, NodeKind.FACT)])
@@ -273,7 +274,7 @@ async def test_what_belongs_to_no_tenant(application: Application) -> None:
     with pytest.raises(NotFound):
         await container.catalogue.tenants.tenant(half.id)
     assert counted(await container.reconciler.run_tenants(repair=True)) == {}
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_as_a_job(application: Application) -> None:

@@ -63,7 +63,7 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     """As after restoring the catalogue from an old backup: vectors, knowledge and originals are newer."""
     await application.ingested(1)
     container, tenant = application.container, application.tenant
-    whole = await application.held()
+    whole = await application.contents()
     lost = FEW + 1
     await container.vectors.upsert(tenant, Collection.CHUNKS, [point(n, f"lost-{n}") for n in range(lost)])
     for number in range(lost):
@@ -74,7 +74,7 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     for file in (application.folder / "blobs" / tenant.value).rglob("*"):
         if file.is_file():
             os.utime(file, (1, 1))
-    damaged = await application.held()
+    damaged = await application.contents()
     kinds = (Kind.CHUNK_VECTOR_ORPHANED, Kind.KNOWLEDGE_ORPHANED, Kind.ORIGINAL_ORPHANED)
 
     with capture_logs() as logs:
@@ -83,11 +83,11 @@ async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(applicat
     warned = {each["kind"]: (each["found"], each["held"]) for each in logs if each["event"] == "removal_withheld"}
     assert warned == {kind.value: (lost, lost + 1) for kind in kinds}
     assert await container.reconciler.sweep() == 0
-    assert await application.held() == damaged
+    assert await application.contents() == damaged
 
     report = await container.reconciler.run(tenant, repair=True, confirmed=True)
     assert [counted(report, kind) for kind in kinds] == [(lost, lost, 0)] * 3
-    assert await application.held() == whole
+    assert await application.contents() == whole
 
 
 async def test_a_job_that_mends_with_a_persons_word_does_not_join_one_without(application: Application) -> None:

@@ -155,7 +155,7 @@ def test_a_repair_undoes_any_damage(opens: Opens) -> None:
             application = await stack.enter_async_context(opens(work=False))
             # Leftovers of the update may remain because its workers were stopped. They are not damage.
             assert (await application.reconciled()).left == 0
-            return application, ids, await application.held(), await application.held(OTHER)
+            return application, ids, await application.contents(), await application.contents(OTHER)
 
         application, ids, whole, others = runner.run(prepared())
 
@@ -164,9 +164,9 @@ def test_a_repair_undoes_any_damage(opens: Opens) -> None:
                 await damage(application, ids, number)
             report = await application.reconciled()
             assert report.left == 0, report.as_result()
-            assert without_embedded_again(await application.held()) == without_embedded_again(whole)
+            assert without_embedded_again(await application.contents()) == without_embedded_again(whole)
             assert (await application.reconciled()).as_result()["kinds"] == {}
-            assert await application.held(OTHER) == others
+            assert await application.contents(OTHER) == others
 
         @settings(max_examples=25)
         @given(st.lists(st.tuples(st.sampled_from(DAMAGES), st.integers(0, 7)), min_size=1, max_size=5))

@@ -12,7 +12,7 @@ from tests.integration.retrieval.conftest import CORPUS, Corpus
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.legs.fused_chunks import QUESTION_WEIGHT
+from agentic_rag_backend.retrieval.legs import QUESTION_WEIGHT
 from agentic_rag_backend.stores.vector.base import NodeKind, VectorSearch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -21,13 +21,9 @@ Make = Callable[..., Rewriter]
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def make(server: ModelServer) -> AsyncIterator[Make]:
+    server.reset()
+    server.matchers = []
     made: list[OpenAIModel] = []
 
     def build(reply: str | None = None, model: str = "echo", timeout_s: float = 20.0) -> Rewriter:

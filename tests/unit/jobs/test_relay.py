@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,14 +11,6 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs import relay as module
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Topic
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
-    await opened.migrate()
-    yield opened
-    await opened.close()
 
 
 @pytest.mark.parametrize("failing", [None, 0, 3])

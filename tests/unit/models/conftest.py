@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -12,16 +12,10 @@ from agentic_rag_testing.models.server import ModelServer
 SECRET = "sk-very-secret-0123456789"
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
 @pytest.fixture
-def server(running: ModelServer) -> ModelServer:
-    running.reset()
-    return running
+def server(server: ModelServer) -> ModelServer:
+    server.reset()
+    return server
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
+from services import free_port
 
 from agentic_rag_backend.breaker import PAUSE_S
 from agentic_rag_backend.domain.usage import Usage
@@ -40,13 +40,6 @@ def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def metric(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"agentic_rag_model_{name}_total", labels) or 0.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # --- accounts

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agentic_rag_backend.domain.graph import StatedFact, Support
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
-from agentic_rag_backend.retrieval.legs.fact_leg import _fact
+from agentic_rag_backend.retrieval.legs import _fact
 
 MOMENT = datetime(2021, 1, 1, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,14 +21,6 @@ from agentic_rag_backend.tenancy.service import TenantService
 AWAY = TenantId("t_" + "0" * 32)
 """One of the stores to erase: it fails once."""
 OPERATOR = "operator-key-of-at-least-32-characters"
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
-    await opened.migrate()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ The server (uvicorn) limits idle connections only. `guarded_protocol` adds limit
 - the number of small chunks of a body;
 - the number of connections per client and in total.
 
-`guard` limits the time of a body that an endpoint reads, and answers with a problem.
+`requests.bodies` limits the time of a body that an endpoint reads, and answers with a problem.
 """
 
 from __future__ import annotations

@@ -63,12 +63,8 @@ def _describe_name(name: SharedName, titles: Mapping[str, str]) -> str:
 
 
 def _describe_bearer(bearer: KnownBearer) -> str:
-    label = _label_of(bearer)
+    label = Description.parse(bearer.entity.description).label
     return f"the one {label}" if label[-1:].isdigit() else f"the {label}"
-
-
-def _label_of(bearer: KnownBearer) -> str:
-    return Description.parse(bearer.entity.description).label
 
 
 def _title_of(bearer: KnownBearer, titles: Mapping[str, str]) -> str | None:

@@ -129,7 +129,7 @@ class AnswerService:
 
     Refused before a model is called: nothing was retrieved, or the question is foreign to the documents (`FOREIGN_RELEVANCE`).
     Refused after: the model replies that the documents do not answer. Without a language model, or in place of one that failed,
-    an answer needs a confidence (see `confidence`) of ``min_confidence``.
+    an answer needs a confidence (see `draft`) of ``min_confidence``.
     """
 
     def __init__(

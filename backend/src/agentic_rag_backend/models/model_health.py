@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from agentic_rag_backend.telemetry.metrics import Outcome
 
@@ -26,18 +26,10 @@ Ping = Callable[[float], Awaitable[Outcome]]
 """Requests a reply from the endpoint within the given seconds."""
 
 
-@runtime_checkable
-class Remote(Protocol):
-    """A model that is accessed over a network, and may be unavailable."""
-
-    @property
-    def health(self) -> Health:
-        """Whether the model answers."""
-
-
 async def state_of(model: object) -> str:
     """Return ``ok``, or the error code that a call of ``model`` would fail with. A local model is ``ok``."""
-    return await model.health.read_state() if isinstance(model, Remote) else OK
+    health = getattr(model, "health", None)
+    return await health.read_state() if isinstance(health, Health) else OK
 
 
 class Health:

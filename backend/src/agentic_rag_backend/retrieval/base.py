@@ -150,7 +150,7 @@ class Retriever(Protocol):
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks, facts and themes, best first, with a trace of how they were found.
 
-        A strategy returns at least ``query.candidates`` chunks if there are as many. It may return more: `ranking` cuts them.
+        A strategy returns at least ``query.candidates`` chunks if there are as many. It may return more: a stage cuts them.
 
         Raises:
             StoreUnavailable: a required store did not answer.

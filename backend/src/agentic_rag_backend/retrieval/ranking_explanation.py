@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.filters import (
 )
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.fused_chunks import LEG_LIMIT, QUESTION, question_leg
+from agentic_rag_backend.retrieval.legs import LEG_LIMIT, QUESTION, question_leg
 from agentic_rag_backend.retrieval.passages.hydration import in_time
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch

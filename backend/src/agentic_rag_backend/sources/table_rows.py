@@ -255,15 +255,11 @@ def _read_header(path: Path, delimiter_given: str | None) -> list[str]:
     delimiter = _choose_delimiter(path, delimiter_given)
     with _open_table(path) as file:
         try:
-            names = _read_names(next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), []))
+            names = [name.strip() for name in next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), [])]
             "".join(names).encode()
         except (csv.Error, UnicodeEncodeError):
             return []
     return names
-
-
-def _read_names(header: Sequence[str]) -> list[str]:
-    return [name.strip() for name in header]
 
 
 def _choose_delimiter(path: Path, delimiter_given: str | None) -> str:

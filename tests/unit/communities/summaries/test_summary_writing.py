@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from scripted_models import Unstreamed
 
 from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
@@ -15,7 +16,7 @@ from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
 from agentic_rag_backend.language.tokens import estimate_tokens
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
 
 GOOD: dict[str, Any] = {
     "title": "Tides",
@@ -26,7 +27,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-class Model:
+class Model(Unstreamed):
     name = "default-model"
 
     def __init__(self, reply: Mapping[str, Any] | None = None, *, generative: bool = True) -> None:
@@ -39,12 +40,6 @@ class Model:
         if self._reply is None:
             raise ModelRateLimited("too many requests")
         return ModelReply("", Usage(50, 10, 1), request.model or self.name, self._reply)
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        return None
 
 
 def source(number: int) -> Support:

@@ -20,8 +20,7 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.relation_types import ExclusiveRelations
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
-from agentic_rag_backend.knowledge.visible.facts import VisibleFact
-from agentic_rag_backend.knowledge.visible.succession import excludes, in_succession, speaks_of_past, stated_at
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact, excludes, in_succession, speaks_of_past, stated_at
 
 ONTOLOGY = Ontology(
     (EntityType("person"),),

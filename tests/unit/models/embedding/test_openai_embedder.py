@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -30,12 +29,6 @@ from agentic_rag_backend.models.embedding.openai_embedder import (
     windows_of,
 )
 from agentic_rag_testing.models.server import ModelServer
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 def connect(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from scripted_models import PromptedModel as Model
+from two_axes import Embedder, Vectors
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison, matches_filter
@@ -16,7 +18,6 @@ from agentic_rag_backend.domain.search_session import RememberedConstraint, Sess
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
 from agentic_rag_backend.retrieval.agentic.plan import NO_MODEL
 from agentic_rag_backend.retrieval.agentic.search_rounds import ConstraintResolver
@@ -48,35 +49,6 @@ PLAN = {
 NOTHING = {"verified_facts": [], "negative_constraints": [], "search_queries": [], "hyde_passage": ""}
 
 
-@dataclass
-class Model:
-    """Replies by the name of the prompt, in turn; the last one again. None: there is no model."""
-
-    replies: Mapping[str, Sequence[Mapping[str, Any] | Exception]] | None
-    name: str = "scripted"
-    asked: list[str] = field(default_factory=list)
-
-    @property
-    def generative(self) -> bool:
-        return self.replies is not None
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        name = request.prompt.split("@")[0]
-        self.asked.append(name)
-        replies = (self.replies or {})[name]
-        reply = replies[min(self.asked.count(name), len(replies)) - 1]
-        if isinstance(reply, Exception):
-            raise reply
-        return ModelReply("", SPENT, self.name, reply)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        raise AssertionError("no call of retrieval is streamed")
-        yield
-
-    async def close(self) -> None:
-        return None
-
-
 class Searches:
     """Passages by the text that is searched. They pass the filter of the query."""
 
@@ -96,19 +68,6 @@ class Searches:
 class Graphs:
     async def graph(self, tenant: object) -> Any:
         raise StoreUnavailable("no graph")
-
-
-class Embedder:
-    async def embed_query(self, text: str) -> Any:
-        return np.array([1.0, 0.0] if text.endswith("?") else [0.0, 1.0], dtype=np.float32)
-
-
-class Vectors:
-    async def vectors(self, tenant: object, collection: object, ids: Sequence[str]) -> dict[str, Any]:
-        return {id: np.array([0.6, 0.8], dtype=np.float32) for id in ids}
-
-    def terms(self, text: str) -> frozenset[int]:
-        return frozenset()
 
 
 class Sessions:

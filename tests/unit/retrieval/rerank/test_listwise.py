@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 
 import pytest
@@ -53,12 +53,6 @@ def test_a_reply_orders_its_window_whatever_it_contains() -> None:
 
 def test_scores_fall_along_the_order() -> None:
     assert falling([3, 1, 2, 0], {3: 0.5, 1: 0.9, 2: 0.2}) == {3: 0.5, 1: 0.5, 2: 0.2, 0: 0.0}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture

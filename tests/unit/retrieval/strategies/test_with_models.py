@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from scripted_models import PromptedModel as Model
+from two_axes import Embedder, Vectors
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibrator
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.base import QueryEncoder, Stores
 from agentic_rag_backend.retrieval.grading import ModelGrader, grades_of
 from agentic_rag_backend.retrieval.rewriting import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
@@ -30,33 +31,6 @@ MakeGraph = Callable[..., TenantGraph]
 SPENT = Usage(10, 5, 1)
 
 
-@dataclass
-class Model:
-    """Replies by the name of the prompt. None: it has no model."""
-
-    replies: Mapping[str, Mapping[str, Any] | Exception] | None
-    name: str = "scripted"
-    requests: list[ModelRequest] = field(default_factory=list)
-
-    @property
-    def generative(self) -> bool:
-        return self.replies is not None
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.requests.append(request)
-        reply = (self.replies or {})[request.prompt.split("@")[0]]
-        if isinstance(reply, Exception):
-            raise reply
-        return ModelReply("", SPENT, self.name, reply)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        raise AssertionError("no call of retrieval is streamed")
-        yield
-
-    async def close(self) -> None:
-        return None
-
-
 class Strategies:
     """A strategy that finds a hit named after the text, and a shared one. Fails for texts in ``fails``."""
 
@@ -70,23 +44,6 @@ class Strategies:
             raise StoreUnavailable("away")
         trace = Trace(strategy=name, methods_used=("dense", "sparse"), details={"as_of": "now"})
         return Retrieval(hits=(self.hit(query.text), self.hit("shared", 0.5)), relevance=0.9, trace=trace)
-
-
-class Embedder:
-    """Unit vectors of two dimensions: questions along the first axis, other texts along the second."""
-
-    async def embed_query(self, text: str) -> Any:
-        return np.array([1.0, 0.0] if text.endswith("?") else [0.0, 1.0], dtype=np.float32)
-
-
-class Vectors:
-    """Every chunk has the vector of a passage between question and hypothesis. No text has terms."""
-
-    async def vectors(self, tenant: object, collection: object, ids: Sequence[str]) -> dict[str, Any]:
-        return {id: np.array([0.6, 0.8], dtype=np.float32) for id in ids}
-
-    def terms(self, text: str) -> frozenset[int]:
-        return frozenset()
 
 
 class Graphs:

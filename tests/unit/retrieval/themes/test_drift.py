@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_passages import hit_of, theme_of
+from scripted_models import Unstreamed
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.drift import (
     ASKED_WEIGHT,
@@ -66,9 +67,8 @@ class Local:
         )
 
 
-class Model:
+class Model(Unstreamed):
     generative = True
-    name = "scripted"
 
     def __init__(self, reply: Mapping[str, Any] | Exception, *, generative: bool = True) -> None:
         self.reply, self.generative = reply, generative
@@ -79,13 +79,6 @@ class Model:
         if isinstance(self.reply, Exception):
             raise self.reply
         return ModelReply("", Usage(10, 5, 1), self.name, self.reply)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        raise AssertionError("follow-up questions are not streamed")
-        yield
-
-    async def close(self) -> None:
-        return None
 
 
 def drift(finder: Finder, local: Local, model: Model) -> Drift:

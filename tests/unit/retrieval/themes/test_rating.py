@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_models import Unstreamed
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.rating import MAX_PER_CALL, RatedTheme, Ratings, ThemeRater
 
 PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None, "under": "other"}
 
 
-class Model:
+class Model(Unstreamed):
     """Gives each theme the relevance that a test sets. Records the themes of each call."""
 
     generative = True
-    name = "scripted"
 
     def __init__(self, relevance: Mapping[str, object], *, error: Exception | None = None) -> None:
         self.relevance, self.error = relevance, error
@@ -39,13 +39,6 @@ class Model:
             {"theme": int(number), "relevance": self.relevance[name]} for number, name in names.items() if name in self.relevance
         ]
         return ModelReply("", Usage(10, 5, 1), self.name, {"ratings": [*ratings, {"theme": 99, "relevance": 5}, "nonsense"]})
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        raise AssertionError("ratings are not streamed")
-        yield
-
-    async def close(self) -> None:
-        return None
 
 
 async def rate(model: Model, ids: Sequence[str] = tuple(PARENTS), *, calls: int = 5) -> tuple[Ratings, Spending]:

@@ -13,7 +13,7 @@ import pytest
 from qdrant_edge import EdgeShard, QueryBatchRequest
 from turns import turns_of_others
 
-from agentic_rag_backend.stores.vector import exact_ranking
+from agentic_rag_backend.stores.vector import points
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.edge_ranking import run_legs
@@ -153,7 +153,7 @@ def test_unit_length_is_1_at_any_scale_and_zeros_stay() -> None:
 async def test_points_with_equal_scores_do_not_decide_what_a_search_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact_ranking, "MAX_TIED", 100)
+    monkeypatch.setattr(points, "MAX_TIED", 100)
     store = await filled(tmp_path, ["harbour storm"] * 300)
     quiet = NoisyShard(store._shards[CHUNKS].engine, 0, 0.0)
     store._shards[CHUNKS].engine = quiet  # type: ignore[assignment]

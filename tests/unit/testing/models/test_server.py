@@ -15,12 +15,6 @@ from agentic_rag_testing.models.server import ModelServer
 QUESTION = {"role": "user", "content": 'x\n<passage id="2" title="T">\nSund is a town. It rains.\n</passage>'}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
 @pytest.fixture
 def client(server: ModelServer) -> Iterator[httpx.Client]:
     server.reset()

@@ -197,8 +197,9 @@ def list_used_columns(rows: Iterable[Sequence[str]]) -> list[int]:
     unused: set[int] = set()
     width = 0
     for row in rows:
-        unused.update(range(width, len(row)))
-        width = max(width, len(row))
+        if len(row) > width:
+            unused.update(range(width, len(row)))
+            width = len(row)
         if unused:
             filled = {column for column in unused if column < len(row) and row[column]}
             used |= filled
@@ -208,7 +209,7 @@ def list_used_columns(rows: Iterable[Sequence[str]]) -> list[int]:
 
 def _select_columns(row: list[str], columns: Sequence[int]) -> list[str]:
     if not columns or columns[-1] == len(columns) - 1:
-        return row[: len(columns)]
+        return row if len(row) <= len(columns) else row[: len(columns)]
     width = len(row)
     return [row[column] if column < width else "" for column in columns]
 

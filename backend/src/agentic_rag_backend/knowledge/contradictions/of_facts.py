@@ -9,8 +9,7 @@ from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
 from agentic_rag_backend.domain.graph import StatedFact, name_words
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.relation_types import NEGATION, End, ExclusiveRelations
-from agentic_rag_backend.knowledge.visible.facts import VisibleFact
-from agentic_rag_backend.knowledge.visible.succession import other_end, rival_pairs, shared_end, speaks_of_past, stated_at
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact, other_end, rival_pairs, shared_end, speaks_of_past, stated_at
 
 DENIED = 0.85
 DENIED_LATER = 0.4

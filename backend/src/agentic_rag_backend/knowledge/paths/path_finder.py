@@ -1,6 +1,6 @@
 """Finds the best paths between entities, or among the entities that a question names.
 
-The search goes from both ends at once (`trails`), so that an entity with a hundred thousand connections costs no more than one
+The search goes from both ends at once (`links`), so that an entity with a hundred thousand connections costs no more than one
 with a hundred. Steps are checked with the catalogue before a path is returned.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -185,7 +185,7 @@ class _Facts:
                 weight=round(self._weights[id_], 3),
                 valid_at=_to_time(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
                 invalid_at=_to_time(end_of(self._validity[id_])),
-                supports=_order_supports(supports[id_]),
+                supports=tuple(dict.fromkeys(supports[id_])),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
@@ -193,7 +193,3 @@ class _Facts:
 
 def _to_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def _order_supports(supports: Iterable[Support]) -> tuple[Support, ...]:
-    return tuple(dict.fromkeys(supports))

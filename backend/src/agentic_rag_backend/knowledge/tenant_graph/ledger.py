@@ -1,6 +1,6 @@
 """Mutable source of a tenant's graph, organised by document, so that an update costs in proportion to the changed documents.
 
-Only the copies of a few arrays with one number per chunk or entity are proportional to the whole graph; see `row_pool`.
+Only the copies of a few arrays with one number per chunk or entity are proportional to the whole graph; see `rows`.
 """
 
 from __future__ import annotations

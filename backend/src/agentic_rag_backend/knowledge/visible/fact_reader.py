@@ -15,8 +15,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.relation_types import End, ExclusiveRelations
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.facts import VisibleFact, states_now, weigh_fact
-from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact, in_succession, shared_end, states_now, weigh_fact
 from agentic_rag_backend.language.times import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

@@ -98,7 +98,7 @@ class LanguageModel(Protocol):
 
     @property
     def generative(self) -> bool:
-        """False for `extractive`, which only selects sentences from the evidence."""
+        """False for `ExtractiveModel`, which only selects sentences from the evidence."""
 
     @property
     def name(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.plugins.planner_optimizer.examples import Example
@@ -56,9 +55,5 @@ async def _ids(name: str, caller: Principal, documents: DocumentCatalogue) -> fr
         pass  # a key or a title
     page = await documents.documents(tenant, limit=1, key=name)
     if not page.items:
-        page = await documents.documents(tenant, limit=_MOST_OF_ONE_TITLE, filter=_by_title(name))
+        page = await documents.documents(tenant, limit=_MOST_OF_ONE_TITLE, filter=parse_filter({"title": {"eq": name}}))
     return frozenset(document.id for document in page.items)
-
-
-def _by_title(title: str) -> Filter | None:
-    return parse_filter({"title": {"eq": title}})

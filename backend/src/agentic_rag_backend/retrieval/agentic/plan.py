@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.domain.query import FactHit, Hit, Query
@@ -316,17 +316,6 @@ REQUIRED_PLACEHOLDERS = ("question",)
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "most")
 """Placeholders of a planner's prompt, and the required ones among them. ``most`` is the maximum number of queries."""
 NO_MODEL = "no language model plans and reflects: rules do"
-
-
-class FirstPlans(Protocol):
-    """Makes the plan of the first round, and says why a model's plan failed."""
-
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt of the model."""
-
-    async def plan(self, query: Query, meter: Meter) -> tuple[Plan, tuple[str, ...]]:
-        """Return the plan, and what failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from agentic_rag_backend.retrieval.agentic.sessions import Carried
 from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Meter, Progress
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fused_chunks import fused_hits, search_all, united_facts
+from agentic_rag_backend.retrieval.legs import fused_hits, search_all, united_facts
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 
 

@@ -20,7 +20,7 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reading, Reflection, Reflector
 from agentic_rag_backend.retrieval.agentic.plan import (
     NO_MODEL,
-    FirstPlans,
+    FixedPlan,
     NegativeConstraint,
     Plan,
     Planner,
@@ -70,7 +70,7 @@ class AgenticParts:
     calls: StructuredCalls
     options: AgenticOptions
     sessions: SessionReader | None = None
-    planner: FirstPlans | None = None
+    planner: Planner | FixedPlan | None = None
 
 
 class Agentic:
@@ -78,7 +78,7 @@ class Agentic:
 
     def __init__(self, parts: AgenticParts) -> None:
         self._parts = parts
-        self._planner: FirstPlans = parts.planner or Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
+        self._planner = parts.planner or Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
         self._reflector = Reflector(parts.calls)
         self._recall = SessionRecall(parts.stores, parts.strategies)
 

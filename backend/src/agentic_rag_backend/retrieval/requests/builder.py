@@ -148,10 +148,6 @@ class RerankDefaults:
     timeout_s: float = 10.0
 
 
-def _names_one(value: RerankValue) -> bool:
-    return isinstance(value, str) or (isinstance(value, Mapping) and "name" in value)
-
-
 class RerankRequests:
     """Completes and validates the reranking of requests."""
 
@@ -182,7 +178,7 @@ class RerankRequests:
             try:
                 reranker.check()
             except ModelUnavailable:
-                if _names_one(value):
+                if isinstance(value, str) or (isinstance(value, Mapping) and "name" in value):
                     raise
         shared = {option: options.pop(option) for option in SharedRerankOptions.schemas() if option in options}
         for option, number in shared.items():

@@ -71,7 +71,7 @@ class CachedRetriever:
         if not (reusable and self._cache.entries.enabled):
             return await self._retriever.retrieve(query)
         started = time.perf_counter()
-        key, state = key_of(self._strategy, query), _state_of(query)
+        key, state = key_of(self._strategy, query), (query.tenant.created_at, query.tenant.state_version)
         cached = self._cache.entries.get(query.tenant_id, key, state=state)
         entry: _Found | None = pickle.loads(cached) if cached is not None else None  # noqa: S301 - written by this process
         if entry is not None and (entry.valid_until is None or query.moment < entry.valid_until):
@@ -101,11 +101,6 @@ def key_of(strategy: str, query: Query) -> bytes:
     """
     minute = query.asked_at.replace(second=0, microsecond=0)
     return hashlib.sha256(repr((strategy, replace(query, asked_at=minute))).encode("utf-8", "surrogatepass")).digest()
-
-
-def _state_of(query: Query) -> State:
-    # A tenant that is created again under the same id counts from the beginning.
-    return (query.tenant.created_at, query.tenant.state_version)
 
 
 def _reuse_results(result: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:

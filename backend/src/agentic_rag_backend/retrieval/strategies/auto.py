@@ -19,7 +19,7 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.base import QueryEncoder, Retriever
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fused_chunks import search_all
+from agentic_rag_backend.retrieval.legs import search_all
 from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.stores.catalogue.base import TreeCatalogue

@@ -1,4 +1,4 @@
-"""Corrective retrieval over a strategy that the request names. See `retrieval.correction`."""
+"""Corrective retrieval over a strategy that the request names. See `retrieval.stages.correction`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
+from agentic_rag_backend.retrieval.legs import NEAR, Facts
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption, ThemesOptions
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid

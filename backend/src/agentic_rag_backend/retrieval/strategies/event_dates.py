@@ -20,7 +20,7 @@ from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching import forbid_reuse
-from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
+from agentic_rag_backend.retrieval.legs import chunk_candidates
 from agentic_rag_backend.retrieval.passages.hydration import passes, shown_graph
 from agentic_rag_backend.retrieval.scoring import weighted_min_max
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid

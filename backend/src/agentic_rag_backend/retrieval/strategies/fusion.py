@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.legs.fused_chunks import (
+from agentic_rag_backend.retrieval.legs import (
     DEFAULT_FUSION,
     DEPTH,
     LegOutcome,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,11 @@ from agentic_rag_backend.retrieval.hops import (
     to_other_subjects,
     with_hops,
 )
-from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
-from agentic_rag_backend.retrieval.legs.fused_chunks import (
+from agentic_rag_backend.retrieval.legs import (
+    NEAR,
     QUESTION,
     Candidates,
+    Facts,
     QuestionLeg,
     chunk_candidates,
     methods_with_questions,
@@ -272,9 +274,7 @@ class GraphRetriever:
         similar = similarities([vectors.get(id) for id in ids], scale)
         scores = marginal_relevances(ids, [item.score / best for item in head], similar, RELEVANCE_SHARE)
         least = min(scores.values())
-        return [ScoredId(id, score) for id, score in scores.items()] + [
-            ScoredId(item.id, min(item.score, least)) for item in tail
-        ]
+        return [*starmap(ScoredId, scores.items()), *(ScoredId(item.id, min(item.score, least)) for item in tail)]
 
     async def _second_hop(self, query: Query, graph: TenantGraph, stage: FirstStage) -> GraphRanking:
         evidence, direct, links, scale = stage.evidence, stage.direct, stage.links, stage.scale
@@ -306,8 +306,7 @@ class GraphRetriever:
         scores = with_hops(direct, hop_scores)
         least = max((scores[id] for id in reached_by_hop(direct, hop_scores) if id in visible), default=0.0)
         scores |= {id: max(scores[id], least) for id in select_named_passages(graph, evidence, scores)}
-        best = max(map(coverage.of, coverage.held.values()), default=0.0)
-        return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
+        return GraphRanking(scores, hops, visible, max(map(coverage.of, coverage.held.values()), default=0.0), closest)
 
     async def _terms_of(self, query: Query, visible: Mapping[str, VisibleChunk]) -> dict[str, Terms]:
         return self._passages.terms(query, visible)

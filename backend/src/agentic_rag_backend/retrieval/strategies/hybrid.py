@@ -11,7 +11,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.fused_chunks import QUESTION, chunk_candidates, methods_with_questions
+from agentic_rag_backend.retrieval.legs import QUESTION, chunk_candidates, methods_with_questions
 from agentic_rag_backend.retrieval.options.leg_weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.passages.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order

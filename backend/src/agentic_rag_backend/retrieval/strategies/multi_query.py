@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.legs.fused_chunks import DEFAULT_FUSION, DEPTH, LegOutcome, fused_hits, search_all
+from agentic_rag_backend.retrieval.legs import DEFAULT_FUSION, DEPTH, LegOutcome, fused_hits, search_all
 from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rewriting import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending

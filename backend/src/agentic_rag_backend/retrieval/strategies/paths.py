@@ -22,8 +22,7 @@ from agentic_rag_backend.knowledge.paths.outward import Outward, Shown
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.fact_leg import FACT_LIMIT, NEAR
-from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates, methods_with_questions
+from agentic_rag_backend.retrieval.legs import FACT_LIMIT, NEAR, Candidates, chunk_candidates, methods_with_questions
 from agentic_rag_backend.retrieval.options.model import MAX_NAMES, EntitiesOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.fused_chunks import only_valid
+from agentic_rag_backend.retrieval.legs import only_valid
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, in_time, passes, shown_graph, time_detail
 from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, relevance
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch

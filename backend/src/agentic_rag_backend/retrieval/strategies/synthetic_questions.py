@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, Visible
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.legs.fused_chunks import QUESTION, QuestionLeg, only_valid, question_leg
+from agentic_rag_backend.retrieval.legs import QUESTION, QuestionLeg, only_valid, question_leg
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, in_time, passes, shown_graph, time_detail
 from agentic_rag_backend.retrieval.passages.passage_features import measured_relevance
 from agentic_rag_backend.retrieval.scoring import MEASURED

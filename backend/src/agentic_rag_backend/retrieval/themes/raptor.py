@@ -23,7 +23,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
 from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
+from agentic_rag_backend.retrieval.legs import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, cover, rank_scores, relevance, weighted_min_max

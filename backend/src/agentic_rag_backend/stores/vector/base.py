@@ -91,7 +91,7 @@ class VectorPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPoint:
-    """A stored point without its vectors; ``tags`` are the tags of its filterable fields (`tags.tags_of`)."""
+    """A stored point without its vectors; ``tags`` are the tags of its filterable fields (`conditions.tags_of`)."""
 
     id: str
     kind: str

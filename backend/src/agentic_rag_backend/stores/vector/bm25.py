@@ -3,7 +3,7 @@
 Every text is analysed in the deployment's language. Two kinds of text have further terms, with ids of their own:
 
 - a text in another language that `STEMMED` has, has its words in the form of this language. Its function words are no terms.
-- a text in a script without spaces has its character bigrams (`ngrams`).
+- a text in a script without spaces has its character bigrams.
 
 A query has the terms of the deployment's language, its bigrams, and its words in the form of the languages that its function
 words show. If they show none, it has its words in the form of every language. A term that no text of the tenant has adds nothing
@@ -29,7 +29,7 @@ from types import MappingProxyType
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
-from agentic_rag_backend.language.literals import find_literals
+from agentic_rag_backend.language.questions import find_literals
 from agentic_rag_backend.language.unspaced import UNSPACED_RUN, make_searchable, split_pairs
 from agentic_rag_backend.stores.vector.base import TermWeights
 

@@ -1,6 +1,6 @@
 """Filters as engine-independent conditions: exact for every operator, with no filtering after the search.
 
-Equality, membership and presence are tags (`tags`) that an engine's index answers, and a set of chunks is a list of ids. An index
+Equality, membership and presence are tags that an engine's index answers, and a set of chunks is a list of ids. An index
 of tags cannot compare strings by order or find substrings. `domain.filters.matches_filter` decides those comparisons on the
 distinct values of the one field, and the tags of the matching values select the points. The result is exact, also for lists: each
 of these operators matches a list if it matches one item of the list.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from sample_passages import passage_of
@@ -24,13 +24,8 @@ FALSE = Claim("Mira Voss founded the Halden Institute in 1995.", (1,))
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def calls(server: ModelServer) -> AsyncIterator[StructuredCalls]:
+    server.reset()
     model = OpenAIModel(api_key="any", base_url=server.base_url, model="judge", timeout_s=2.0, max_concurrency=2)
     yield StructuredCalls(model, timeout_s=2.0)
     await model.close()

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 from catalogue_checks.samples import nothing
 from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
-    await opened.migrate()
-    yield opened
-    await opened.close()
 
 
 async def test_start_and_end_are_logged_once_with_counts(catalogue: Catalogue) -> None:

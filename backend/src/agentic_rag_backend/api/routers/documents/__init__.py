@@ -1,15 +1,7 @@
-"""Document endpoints: submission, reading, changes and extraction."""
+"""Document endpoints: submission, reading and changes."""
 
 from fastapi import APIRouter
 
-from agentic_rag_backend.api.routers.documents import changes, extraction, pages, reading, submission
+from agentic_rag_backend.api.routers.documents import changes, reading, submission
 
-router = APIRouter(
-    routes=[
-        *submission.router.routes,
-        *reading.router.routes,
-        *pages.router.routes,
-        *changes.router.routes,
-        *extraction.router.routes,
-    ]
-)
+router = APIRouter(routes=[*submission.router.routes, *reading.router.routes, *changes.router.routes])

@@ -162,7 +162,7 @@ def _read_form(form: FormData, expected: Expected) -> tuple[list[UploadFile], Up
         title=title,
         key=key,
         metadata=_read_metadata(form),
-        options=_read_processing(form),
+        options=ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options()),
         extraction=text_field(form, "extraction"),
         questions=questions.options() if questions else None,
         attachments=attachment_mode(text_field(form, "attachments")),
@@ -208,7 +208,3 @@ def _read_metadata(form: FormData) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidRequest(f"metadata must be a JSON object; got {type(value).__name__}")
     return value
-
-
-def _read_processing(form: FormData) -> ProcessingOptions:
-    return ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options())

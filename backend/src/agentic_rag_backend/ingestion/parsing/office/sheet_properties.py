@@ -24,7 +24,13 @@ _HIDDEN_ROW = re.compile(rb"<(?:\w+:)?row([^<>]{0,500}?\shidden=[\"'](?:1|true)[
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]{0,200}?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _WIDTH = re.compile(rb"\d{1,4}(?:\.\d{1,20})?")
 _ATTRIBUTE = re.compile(rb"(\w+)=[\"']([^\"']*)[\"']")
-_STYLED = re.compile(rb"<(?:\w+:)?c(?=[^<>]{0,500}?\ss=[\"'](\d{1,6})[\"'])[^<>]{0,500}?\sr=[\"']([A-Z]{1,3})(\d{1,7})[\"']")
+_STYLED = re.compile(
+    rb"<(?:\w+:)?c(?=[^<>]{0,500}?\ss=[\"'](?P<style>\d{1,6})[\"'])[^<>]{0,500}?\sr=[\"'](?P<column>[A-Z]{1,3})"
+    rb"(?P<row>\d{1,7})[\"']"
+)
+_USUAL_STYLED = re.compile(rb'<c r="(?P<column>[A-Z]{1,3})(?P<row>\d{1,7})" s="(?P<style>\d{1,6})"')
+"""Cells as most programs write them. This pattern is six times as fast."""
+_FORMULAS = (b"<f>", b"<f ", b"<f/", b":f>", b":f ", b":f/")
 _UNSAVED = re.compile(
     rb"<(?:\w+:)?c[^<>]{0,500}?\sr=[\"']([A-Z]{1,3}\d{1,7})[\"'][^<>]{0,500}>\s*<(?:\w+:)?f(?:\s[^<>]*)?(?:/>|>[^<>]*</(?:\w+:)?f>)"
     rb"\s*(?:</(?:\w+:)?c>|<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</)"
@@ -67,16 +73,18 @@ def read_properties(xml: bytes, formats: Sequence[NumberFormat | None]) -> Sheet
     for merged in islice(_MERGED.finditer(xml), MAX_MERGED_RANGES):
         start, end = column_number(merged[1]), column_number(merged[3]) + 1
         properties.merged.append((int(merged[2]) - 1, start, int(merged[4]), end))
-    properties.unsaved = [cell[1].decode() for cell in _UNSAVED.finditer(xml)]
+    if any(mark in xml for mark in _FORMULAS):
+        properties.unsaved = [cell[1].decode() for cell in _UNSAVED.finditer(xml)]
     return properties
 
 
 def _iterate_styled(xml: bytes, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
-    for cell in _STYLED.finditer(xml):
-        style = int(cell[1])
-        number_format = formats[style] if style < len(formats) else None
+    cell = _STYLED.search(xml)
+    pattern = _USUAL_STYLED if cell is not None and _USUAL_STYLED.match(xml, cell.start()) else _STYLED
+    for letters, digits, style in (cell.group("column", "row", "style") for cell in pattern.finditer(xml)):
+        number_format = formats[int(style)] if int(style) < len(formats) else None
         if number_format is not None:
-            yield int(cell[3]) - 1, column_number(cell[2]), number_format
+            yield int(digits) - 1, column_number(letters), number_format
 
 
 def _read_column(properties: SheetProperties, attributes: Mapping[bytes, bytes]) -> None:

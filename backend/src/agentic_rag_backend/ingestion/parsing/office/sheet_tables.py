@@ -55,7 +55,7 @@ class SheetTables:
                 if index < len(cells) and cells[index]:
                     hidden_with_values.add(self.columns[index])
                     cells[index] = ""
-            if any(cells) if hidden_indexes else True:
+            if any(cells):  # a hidden column or a number format may have emptied them
                 self._add_row(number, cells)
         self._end_rows()
         self._name_hidden(hidden_with_values)
@@ -87,8 +87,10 @@ class SheetTables:
             self.builder.add_heading(1, self.name, sheet=self.name)
             self._has_heading = True
         for start, end in self._divide_columns(rows):
-            part = [(number, cells[start:end]) for number, cells in rows] if (start, end) != (0, len(self.columns)) else rows
-            for table in self._divide_rows(part, start):
+            if (start, end) == (0, len(self.columns)):
+                self._write_table(rows, start)
+                continue
+            for table in self._divide_rows([(number, cells[start:end]) for number, cells in rows], start):
                 self._write_table(table, start)
 
     def _name_hidden(self, columns: Iterable[int]) -> None:
@@ -119,13 +121,11 @@ class SheetTables:
 
     def _divide_rows(self, rows: Sequence[Row], start: int) -> Iterator[Sequence[Row]]:
         """Yield the rows between empty rows of a part of the columns."""
-        filled = [(number, cells) for number, cells in rows if any(cells)]
-        if len(filled) == len(rows):
-            yield rows
-            return
         table: list[Row] = []
         end = 0
-        for number, cells in filled:
+        for number, cells in rows:
+            if not any(cells):
+                continue
             while end < number and end in self.properties.hidden_rows:
                 end += 1
             if table and number > end:

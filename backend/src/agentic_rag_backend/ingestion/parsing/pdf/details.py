@@ -10,23 +10,19 @@ import pypdfium2
 
 from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import clean_text
+from agentic_rag_backend.language.titles import is_placeholder
 
 MAX_CHARACTERS = 500
 """Characters of a value of the metadata that are kept."""
-_NO_TITLE = re.compile(
-    r"\(?(?:untitled|anonymous|unspecified)\)?"
-    r"|title|document|microsoft word - .*|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|odt|pptx?|xlsx?|ps|eps)",
-    re.IGNORECASE,
-)
 _PLACEHOLDERS = frozenset({"anonymous", "unspecified", "unknown"})
-"""What producers write if they know no author, subject or keywords, also in parentheses."""
+"""What programs write if they know no author, subject or keywords, also in parentheses."""
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?")
 
 
 def title_of(document: pypdfium2.PdfDocument) -> str | None:
-    """Return the title in the file's metadata, unless it is the name of another file."""
+    """Return the title in the file's metadata, unless it is a placeholder."""
     title = _read_value(document, "Title")
-    return None if not title or _NO_TITLE.fullmatch(title) else title
+    return None if is_placeholder(title) else title or None
 
 
 def metadata_of(document: pypdfium2.PdfDocument) -> dict[str, Any]:

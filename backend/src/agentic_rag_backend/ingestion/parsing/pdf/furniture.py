@@ -100,9 +100,9 @@ def _find_heads(pages: Sequence[PageLayout]) -> Iterator[tuple[str, TextLine]]:
         repetitions[zone] += [(words, group) for group in _group_places(lines) if _count_pages(group) >= least]
     for groups in repetitions.values():
         words_by_line = {id(line): words for words, group in groups for *_, line in group}
-        for place in _group_places(chain.from_iterable(group for _, group in groups)):
-            if 2 * _count_pages(place) >= len(pages):
-                yield from ((words_by_line[id(line)], line) for *_, line in place)
+        for slot in _group_places(chain.from_iterable(group for _, group in groups)):
+            if 2 * _count_pages(slot) >= len(pages):
+                yield from ((words_by_line[id(line)], line) for *_, line in slot)
 
 
 def _split_page_number(line: TextLine, page: PageLayout) -> tuple[str, str]:
@@ -111,10 +111,10 @@ def _split_page_number(line: TextLine, page: PageLayout) -> tuple[str, str]:
     The number stands apart at an end of the line, or follows a word for "page".
     """
     cells = [text for *_, text in line.cells]
-    for number_cell, others in ((cells[0], cells[1:]), (cells[-1], cells[:-1])) if cells else ():
+    for number_cell, other_cells in ((cells[0], cells[1:]), (cells[-1], cells[:-1])) if cells else ():
         match = _PAGE_NUMBER.match(number_cell)
         if match is not None and (offset := _offset_of(match["page"], page)):
-            return " ".join(others).casefold(), offset
+            return " ".join(other_cells).casefold(), offset
     match = _NAMED_PAGE.search(line.text)
     if match is not None and (offset := _offset_of(match["page"], page)):
         return line.text[: match.start()].strip().casefold(), offset

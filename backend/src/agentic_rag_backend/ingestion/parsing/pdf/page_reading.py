@@ -14,8 +14,8 @@ from agentic_rag_backend.ingestion.parsing.pdf.details import label_of
 from agentic_rag_backend.ingestion.parsing.pdf.forms.annotations import annotations_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import load_page
 from agentic_rag_backend.ingestion.parsing.pdf.page_layout import PageLayout, layout_of
-from agentic_rag_backend.ingestion.parsing.pdf.quality.readability import NAMELESS, count_readable, find_fault
-from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import Visibility
+from agentic_rag_backend.ingestion.parsing.pdf.quality.readability import NAMELESS, count_readable, find_problem
+from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import HiddenWords
 from agentic_rag_backend.ingestion.parsing.pdf.scanned.scans import FEW_CHARACTERS, Scans
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
@@ -50,14 +50,14 @@ class PageReading:
         labelled = any(label not in {None, str(number)} for number, label in enumerate(labels, start=1))
         if self.document.get_formtype() != pdfium.FORMTYPE_NONE:
             self.document.init_forms()
-        visibility = Visibility()
+        hidden_words = HiddenWords()
         layouts: list[PageLayout] = []
         for number, label in enumerate(labels, start=1):
             page = load_page(self.document, number - 1)
             if page is None:
                 continue
             try:
-                words = list(self._read_words(page, number, visibility))
+                words = list(self._read_words(page, number, hidden_words))
                 layouts.append(layout_of(words, number, label if labelled else None, page))
             except pypdfium2.PdfiumError:
                 continue
@@ -68,18 +68,19 @@ class PageReading:
         self._refuse_unreadable(layouts)
         return layouts
 
-    def _read_words(self, page: pypdfium2.PdfPage, number: int, visibility: Visibility) -> Iterator[PdfWord]:
-        visibility.open_page(page)
-        words = words_of(page, visibility)
-        self.omissions.add("words that cannot be seen", f"page {number}", count=visibility.hidden)
-        self._hidden += visibility.hidden
+    def _read_words(self, page: pypdfium2.PdfPage, number: int, hidden_words: HiddenWords) -> Iterator[PdfWord]:
+        hidden_words.open_page(page)
+        words = words_of(page, hidden_words)
+        self.omissions.add("words that cannot be seen", f"page {number}", count=hidden_words.hidden)
+        self._hidden += hidden_words.hidden
         text = " ".join(word.text for word in words)
-        fault = find_fault(text)
+        fault = find_problem(text)
         self._readable += count_readable(text) if fault else len(text)
         if fault is not None or sum(len(word.text) for word in words) < FEW_CHARACTERS:
             self.scans.read_page(page, number, words, fault)
         annotations = annotations_of(page, number, words)
         self.omissions.add("hidden annotations", f"page {number}", count=annotations.hidden)
+        self.omissions.add("annotations beyond a limit of characters", f"page {number}", count=annotations.omitted)
         self.omissions.add("files attached to places of pages", f"page {number}", count=annotations.files)
         self.comments += annotations.comments
         yield from words

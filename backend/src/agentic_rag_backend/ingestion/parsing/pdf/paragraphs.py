@@ -63,7 +63,7 @@ def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
     for column in columns:
         if isinstance(column, Table):
             table = paragraphs[-1] if paragraphs else None
-            if isinstance(table, Table) and table.is_continued(column):
+            if isinstance(table, Table) and table.continues_with(column):
                 table.add_rows(column)
             else:
                 paragraphs.append(column)
@@ -162,7 +162,7 @@ def _are_rows(before: TextLine, line: TextLine) -> bool:
         return False
     above = before.cells[:_MOST_CELLS]
     aligned = sum(
-        any(abs(left_edge - left) <= _ALIGNED or abs(right_edge - right) <= _ALIGNED for left, right, _ in above)
+        any(abs(left_edge - x_min) <= _ALIGNED or abs(right_edge - x_max) <= _ALIGNED for x_min, x_max, _ in above)
         for left_edge, right_edge, _ in line.cells[:_MOST_CELLS]
     )
     return aligned > 1

@@ -10,7 +10,7 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.details import metadata_of, title_of
-from agentic_rag_backend.ingestion.parsing.pdf.forms.embedded_files import name_embedded
+from agentic_rag_backend.ingestion.parsing.pdf.forms.embedded_files import name_embedded_files
 from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furniture
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import open_pdf
@@ -59,7 +59,9 @@ class PdfParser:
                 assemble_text(builder, pages, outline_of(document), [*heads, *reading.comments])
             for paragraph in paragraphs or ():
                 builder.add_paragraph(paragraph)
-            count, warnings = name_embedded(builder, document, self.attachments) if document.count_attachments() > 0 else (0, [])
+            count, warnings = (
+                name_embedded_files(builder, document, self.attachments) if document.count_attachments() > 0 else (0, [])
+            )
             parsed = builder.build(title=title_of(document), metadata=metadata_of(document) | scans.metadata)
         warnings = [*parsed.warnings, *scans.warnings, *warnings]
         return replace(parsed, warnings=tuple(warnings), failures=scans.failures, attachments=count)

@@ -18,7 +18,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
+from agentic_rag_backend.ingestion.parsing.pdf.superscripts import (
     RAISED,
     SMALLER,
     add_raised,
@@ -33,7 +33,7 @@ from agentic_rag_backend.ingestion.parsing.pdf.raised_text import (
 )
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import Visibility  # which imports this module
+    from agentic_rag_backend.ingestion.parsing.pdf.quality.visibility import HiddenWords  # which imports this module
 
 SOFT_HYPHENS = "\ufffe\x02\u00ad"
 """Characters by which PDFium or the file marks a hyphen that only the end of a line causes."""
@@ -41,6 +41,9 @@ DIAGONAL = 4
 """Turn of text that runs at another angle than a multiple of 90 degrees, such as a watermark."""
 MAX_PAGE_CHARACTERS = 200_000
 """Characters of a page that are read. A page with more is no page that a person reads."""
+
+MAX_MARKED = 200
+"""Characters of a word to which superscripts are added. Longer ones would take quadratic time."""
 
 _WORD = re.compile(f"[^\\s{SOFT_HYPHENS}]+[{SOFT_HYPHENS}]?")
 _TOLERANCE = 0.2
@@ -59,7 +62,7 @@ class PdfWord:
     turn: int = 0
 
 
-def words_of(page: pypdfium2.PdfPage, visibility: Visibility | None = None) -> list[PdfWord]:
+def words_of(page: pypdfium2.PdfPage, hidden_words: HiddenWords | None = None) -> list[PdfWord]:
     """Return the words of ``page`` in the order of its content, without hidden ones.
 
     Superscripts and subscripts are marked in the text of the words.
@@ -71,9 +74,9 @@ def words_of(page: pypdfium2.PdfPage, visibility: Visibility | None = None) -> l
         for index, word in _read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)):
             # Most words need no further look.
             if (
-                visibility is not None
-                and (visibility.doubtful or not _is_within(word, visibility.bounds))
-                and visibility.is_hidden(textpage, index, on_page(word.box, word.turn))
+                hidden_words is not None
+                and (hidden_words.doubtful or not _is_within(word, hidden_words.bounds))
+                and hidden_words.is_hidden(textpage, index, on_page(word.box, word.turn))
             ):
                 continue
             differs = words and not SMALLER < word.size / last_size < 1 / SMALLER
@@ -93,26 +96,26 @@ def _is_within(word: PdfWord, bounds: Box) -> bool:
 
 def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word: PdfWord, index: int) -> bool:
     """Mark one of two words that is a superscript of the other one. Return whether the second has become part of the first."""
-    if before.turn != word.turn:
+    if before.turn != word.turn or len(before.text) > MAX_MARKED:
         return False
     if is_raised_beside(word.box, before.box) and is_script(word.text):
         text = mark_fractions(before.text + word.text)
         if text == before.text + word.text:
-            if not _is_raised(raw, index, before_index, word.turn):
+            if not _rises_above(raw, index, before_index, word.turn):
                 return False
             text = add_raised(before.text, word.text)
         before.text = text
         before.box = before.box[0], before.box[1], word.box[2], before.box[3]
         return True
     begins_text = before.text.isdecimal() and word.text[0].isalpha() and len(word.text) > 1
-    if begins_text and is_raised_before(before.box, word.box) and _is_raised(raw, before_index, index, word.turn):
+    if begins_text and is_raised_before(before.box, word.box) and _rises_above(raw, before_index, index, word.turn):
         before.text = f"[{before.text}]"
         before.box = before.box[0], word.box[1], before.box[2], word.box[3]
         before.size = word.size
     return False
 
 
-def _is_raised(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
+def _rises_above(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
     """Whether a character is a superscript beside another one."""
     (height, baseline), (base_height, base_baseline) = (
         _measure_character(raw, character, turn) for character in (index, base_index)

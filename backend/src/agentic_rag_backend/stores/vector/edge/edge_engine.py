@@ -1,7 +1,7 @@
 """Collections and filters in the embedded engine's types, translation of its errors, and writes that reach the disk.
 
 Some comparisons need the distinct values of a field. The first such comparison in a tenant reads them from the store (10 µs a
-point, .2 s at 20,000) and keeps them in memory (`vocabulary`). This is safe: no other process writes to an embedded store.
+point, .2 s at 20,000) and keeps them in memory (`Vocabulary`). This is safe: no other process writes to an embedded store.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
-from agentic_rag_backend.stores.vector.exact_ranking import Ask, settle
-from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
+from agentic_rag_backend.stores.vector.points import DENSE, SPARSE, Ask, settle
 
 LARGE = 100_000
 """Points of a scope from which on its idf are kept. The engine takes a millisecond for fewer."""

@@ -6,7 +6,7 @@ The points equal the embedded store's: same ids, payloads, vectors and scopes, s
   nothing left to do, and every process reads the write.
 - Comparisons by order or substring need a field's distinct values. Other processes write values too, so each such search asks
   the server for them: one request, whose answer grows with the tenant's distinct values.
-- Several searches are one request; a second one follows only where ties or last bits are in doubt (`exact_ranking`).
+- Several searches are one request; a second one follows only where ties or last bits are in doubt (`points`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from agentic_rag_backend.stores.vector.base import (
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS, FieldValues, read_tag, reads_values, select, tags_of
-from agentic_rag_backend.stores.vector.exact_ranking import settle
 from agentic_rag_backend.stores.vector.points import (
     DENSE,
     DESCRIBED,
@@ -46,6 +45,7 @@ from agentic_rag_backend.stores.vector.points import (
     parse_payload,
     point_id,
     scope_name,
+    settle,
     tags_of_points,
 )
 from agentic_rag_backend.stores.vector.qdrant.point_ownership import claim, require_owner

@@ -12,8 +12,7 @@ from qdrant_client import models
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, TermWeights, Vector, VectorPoint
 from agentic_rag_backend.stores.vector.conditions import TAGS, All, Condition, Identified, Some, Tagged
-from agentic_rag_backend.stores.vector.exact_ranking import Ask
-from agentic_rag_backend.stores.vector.points import DENSE, SPARSE, payload_of, point_id, scope_name
+from agentic_rag_backend.stores.vector.points import DENSE, SPARSE, Ask, payload_of, point_id, scope_name
 
 _BYTES_PER_NUMBER = 25
 """The longest JSON text of a float32, with its comma: -1.1754943508222875e-38."""

@@ -16,7 +16,7 @@ FILES = {"tariff.txt": "The toll is 4 crowns.", "../tariff.txt": "The toll was 3
 
 def file_with(files: dict[str, str]) -> bytes:
     names = " ".join(f"({name}) {5 + 2 * number} 0 R" for number, name in enumerate(files))
-    objects = []
+    objects: list[str] = []
     for name, content in files.items():
         stream = f"<< /F {len(objects) + 6} 0 R >>"
         objects += [f"<< /Type /Filespec /F ({name}) /UF ({name}) /EF {stream} >>", stream_of(content, "/Type /EmbeddedFile")]

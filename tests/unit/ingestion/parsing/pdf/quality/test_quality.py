@@ -7,7 +7,7 @@ from pdf_files import Page, font_naming, pdf_of
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.quality.readability import MISNAMED, NAMELESS, find_fault
+from agentic_rag_backend.ingestion.parsing.pdf.quality.readability import MISNAMED, NAMELESS, find_problem
 from agentic_rag_backend.ingestion.recognition.base import Picture, RecognisedWord
 
 PROSE = (
@@ -64,7 +64,7 @@ def test_faults_of_text() -> None:
         ("ĵǎƶơǎƹŏķ ǔƼǎƹƃơŃ ɍɝɥɨɜɚɹ ɲɥɢɮɨɜɚɥɶɧɚɹ", MISNAMED),
         ("çϣɛϋ اِ㩈ă Ԕϸs ЇΰÎت ߙΨϣķ ଋҨǥab", MISNAMED),
     ):
-        assert find_fault(text) == fault, text
+        assert find_problem(text) == fault, text
 
 
 class Reader:

@@ -86,6 +86,11 @@ def test_frames_and_drawings_are_no_tables() -> None:
     assert "|" not in PdfParser().parse(pdf_of(framed)).text
     paper = Page().grid(range(50, 550, 10), range(50, 750, 10)).shows(72, 700, "Graph paper").shows(72, 300, "with two notes")
     assert "|" not in PdfParser().parse(pdf_of(paper)).text
+    # Frames around lists of labels and values, with a few ruled rows beside them.
+    form = Page().grid((60, 180, 300), (720, 600)).grid((300, 360, 420, 500), (720, 690, 660, 630, 600))
+    form.column(64, 704, ["Claim", "Policy", "Phone"]).column(184, 704, ["SF-1008", "POL-2022", "425 111"])
+    form.shows(304, 704, "Make").shows(304, 674, "Model")
+    assert "|" not in PdfParser().parse(pdf_of(form)).text
     drawing = Page().shows(72, 700, "A map of many lines")
     for number in range(3_000):
         drawing.draws(f"{number % 600} 10 m {number % 600} {20 + number % 700} l S")

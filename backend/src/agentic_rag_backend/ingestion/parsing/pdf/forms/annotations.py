@@ -20,6 +20,8 @@ MAX_ANNOTATIONS = 2_000
 """Annotations of a page that are read."""
 MAX_VALUE_CHARACTERS = 50_000
 """Characters of a field or of an annotation that are read."""
+MAX_PAGE_CHARACTERS = 200_000
+"""Characters of all annotations of a page. Many of them may refer to one text."""
 MAX_COMPARISONS = 1_000_000
 """Fields times words of a page up to which fields without a label beside them are found."""
 TICKED, UNTICKED = "[x]", "[ ]"
@@ -49,19 +51,21 @@ class Annotations:
     """Texts of one page's annotations: ``words`` at their places on the page, and ``comments``, which stand outside of its text.
 
     ``hidden`` counts the texts that the page does not show, and ``files`` the files attached to places of the page.
+    ``omitted`` counts the texts beyond `MAX_PAGE_CHARACTERS`.
     """
 
     words: list[PdfWord] = field(default_factory=list)
     comments: list[TextLine] = field(default_factory=list)
     hidden: int = 0
     files: int = 0
+    omitted: int = 0
 
 
 def annotations_of(page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord]) -> Annotations:
     """Return the texts of the annotations of page ``number``, whose own words are ``words``."""
     annotations = Annotations()
     count = min(pdfium.FPDFPage_GetAnnotCount(page), MAX_ANNOTATIONS)
-    turn = page.get_rotation() // 90
+    turn, remaining = page.get_rotation() // 90, MAX_PAGE_CHARACTERS
     for index in range(count):
         with _open_annotation(page, index) as annotation:
             if annotation is None:
@@ -77,8 +81,11 @@ def annotations_of(page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord
             box = _read_box(annotation)
             if not text.strip() or box is None:
                 continue
+            remaining -= len(text)
             if pdfium.FPDFAnnot_GetFlags(annotation) & _HIDDEN:
                 annotations.hidden += 1
+            elif remaining < 0:
+                annotations.omitted += 1
             elif subtype in _COMMENTS:
                 annotations.comments.append(_make_comment(text, _read_key(annotation, b"T"), box, number))
             else:
@@ -108,9 +115,7 @@ def _read_field(form: pypdfium2.PdfFormEnv | None, annotation: pdfium.FPDF_ANNOT
     if kind in _CHOICES:
         options = range(min(max(pdfium.FPDFAnnot_GetOptionCount(form, annotation), 0), MAX_ANNOTATIONS))
         labels = [
-            read_string(
-                lambda buffer, size, option=option: pdfium.FPDFAnnot_GetOptionLabel(form, annotation, option, buffer, size)
-            )
+            read_string(partial(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, option))
             for option in options
             if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, option)
         ]
@@ -131,13 +136,13 @@ def _read_key(annotation: pdfium.FPDF_ANNOTATION, key: bytes) -> str:
     return read_string(partial(pdfium.FPDFAnnot_GetStringValue, annotation, key))
 
 
-def read_string(read: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
-    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``read`` fills a buffer and returns the bytes that it needs."""
-    size = read(None, 0)
+def read_string(fill: Callable[[ctypes.Array[ctypes.c_ushort] | None, int], int]) -> str:
+    """Return a text of PDFium, of at most `MAX_VALUE_CHARACTERS`. ``fill`` fills a buffer and returns the bytes that it needs."""
+    size = fill(None, 0)
     if not 2 < size <= 2 * MAX_VALUE_CHARACTERS:
         return ""
     buffer = (ctypes.c_ushort * (size // 2 + 1))()
-    read(buffer, size)
+    fill(buffer, size)
     return bytes(buffer)[:size].decode("utf-16-le", "replace").rstrip("\0")
 
 

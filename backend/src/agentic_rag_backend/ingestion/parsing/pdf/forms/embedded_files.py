@@ -35,10 +35,10 @@ class EmbeddedFiles:
             UnreadableDocument: the file is not a PDF file.
         """
         with open_pdf(content) as document:
-            return [listed.file for listed in list_embedded(document, options) if listed.file is not None]
+            return [entry.file for entry in list_embedded_files(document, options) if entry.file is not None]
 
 
-def list_embedded(document: pypdfium2.PdfDocument, options: AttachmentOptions) -> Iterator[Listed]:
+def list_embedded_files(document: pypdfium2.PdfDocument, options: AttachmentOptions) -> Iterator[Listed]:
     """Yield the embedded files, and the reason for those that are not read. Files embedded in these are not read."""
     size = 0
     name_counts: Counter[str] = Counter()
@@ -66,13 +66,15 @@ def list_embedded(document: pypdfium2.PdfDocument, options: AttachmentOptions) -
         yield Listed(name, None, f"not read: {reason}") if reason else Listed(name, file)
 
 
-def name_embedded(builder: TextBuilder, document: pypdfium2.PdfDocument, options: AttachmentOptions) -> tuple[int, list[str]]:
+def name_embedded_files(
+    builder: TextBuilder, document: pypdfium2.PdfDocument, options: AttachmentOptions
+) -> tuple[int, list[str]]:
     """Add the names of embedded files to a text. Return the number of documents that they become, and the warnings."""
     count, warnings = 0, []
-    for listed in list_embedded(document, options):
-        outcome = listed.reason or "a document of its own"
-        builder.add_paragraph(f"Attachment {listed.name}: {outcome}")
-        count += listed.file is not None
-        if listed.file is None:
-            warnings.append(f"attachment {listed.name}: {outcome}")
+    for entry in list_embedded_files(document, options):
+        outcome = entry.reason or "a document of its own"
+        builder.add_paragraph(f"Attachment {entry.name}: {outcome}")
+        count += entry.file is not None
+        if entry.file is None:
+            warnings.append(f"attachment {entry.name}: {outcome}")
     return count, warnings

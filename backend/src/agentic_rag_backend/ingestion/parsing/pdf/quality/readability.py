@@ -48,7 +48,7 @@ _FREQUENCIES = dict(
 _LENGTH = math.hypot(*_FREQUENCIES.values())
 
 
-def find_fault(text: str) -> str | None:
+def find_problem(text: str) -> str | None:
     """Return why the characters of a page are not its text; None if they may be."""
     text = text.replace("\x02", "")
     size = len(text) - text.count(" ")

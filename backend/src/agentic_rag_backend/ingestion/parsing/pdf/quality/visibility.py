@@ -32,8 +32,8 @@ _LAYER = "OC\0".encode("utf-16-le")
 _UNSEEN_MODES = frozenset({pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP})
 
 
-class Visibility:
-    """Tells which words of the pages of one document are seen. A page is drawn only if one of its texts may be hidden."""
+class HiddenWords:
+    """Finds the words of the pages of one document that nobody sees. A page is drawn only if one of its texts may be hidden."""
 
     def __init__(self) -> None:
         self._pictures_left = MAX_PICTURES
@@ -86,13 +86,13 @@ def _list_doubtful(page: pypdfium2.PdfPage) -> Iterator[int]:
 
 
 def _list_texts(page: pypdfium2.PdfPage) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
-    left = MAX_OBJECTS
+    remaining = MAX_OBJECTS
     containers = [(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, 0)]
     while containers:
         container, count_objects, get_object, level = containers.pop()
         for index in range(count_objects(container)):
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 return
             page_object = get_object(container, index)
             kind = pdfium.FPDFPageObj_GetType(page_object)
@@ -131,7 +131,7 @@ def _is_blank(page: pypdfium2.PdfPage, picture: Image.Image, box: Box) -> bool:
         pdfium.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, column, row)
         corners.append((min(max(column.value, 0), picture.width), min(max(row.value, 0), picture.height)))
     (x0, y0), (x1, y1) = corners
-    left, upper = min(x0, x1), min(y0, y1)
-    part = picture.crop((left, upper, max(x0, x1, left + 1), max(y0, y1, upper + 1)))
+    x_min, upper = min(x0, x1), min(y0, y1)
+    part = picture.crop((x_min, upper, max(x0, x1, x_min + 1), max(y0, y1, upper + 1)))
     darkest, lightest = cast(tuple[int, int], part.getextrema())
     return lightest - darkest < _LEAST_CONTRAST

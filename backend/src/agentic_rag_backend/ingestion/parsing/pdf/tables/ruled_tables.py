@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from statistics import median
 
 import pypdfium2
@@ -20,7 +20,9 @@ from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 
 MAX_CELLS = 20_000
 _LEAST_FILLED = 0.4
-"""Share of cells with text. Graph paper, charts and forms have fewer."""
+"""Share of cells with text. Graph paper and charts have fewer."""
+_LEAST_VALUES = 0.5
+"""Number of texts ÷ rows × columns with text. A form of frames has fewer: its cells span a few ruled rows and have many lines."""
 _MOST_CROSSED = 0.1
 """Share of words through which a line runs. It does so in drawings."""
 _MOVES = 3.0
@@ -41,7 +43,7 @@ class Table:
     box: Box
     size: float
 
-    def is_continued(self, table: Table) -> bool:
+    def continues_with(self, table: Table) -> bool:
         """Return whether a table at the top of the next page continues this one: it has the same columns and no other header."""
         same_columns = len(table.xs) == len(self.xs) and all(
             abs(x - next_x) <= _MOVES for x, next_x in zip(self.xs, table.xs, strict=True)
@@ -112,6 +114,27 @@ def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | No
             words_by_cell.setdefault(position, []).append(word)
     if sum(_is_crossed_out(grid, word) for word in words) > _MOST_CROSSED * len(words):
         return None
+    rows, spans, filled = _fill_cells(grid, words_by_cell, number)
+    used_rows, used_columns = len({row for row, _ in filled}), len({column for _, column in filled})
+    places, values = used_rows * used_columns, sum(map(bool, chain.from_iterable(rows)))
+    if min(used_rows, used_columns) < 2 or len(filled) < _LEAST_FILLED * places or (spans and values < _LEAST_VALUES * places):
+        return None
+    left_edge, right_edge = grid.xs[0], grid.xs[-1]
+    return Table(
+        rows=rows,
+        spans=spans,
+        boxes=[(left_edge, bottom, right_edge, top) for top, bottom in pairwise(grid.ys)],
+        pages=[number] * len(rows),
+        xs=grid.xs,
+        box=(left_edge, grid.ys[-1], right_edge, grid.ys[0]),
+        size=median(word.size for word in words),
+    )
+
+
+def _fill_cells(
+    grid: Grid, words_by_cell: Mapping[tuple[int, int], Sequence[PdfWord]], number: int
+) -> tuple[list[list[str]], list[CellSpan], set[tuple[int, int]]]:
+    """Return the values of a table, the cells that span several rows or columns, and the places that values cover."""
     row_count, column_count = len(grid.ys) - 1, len(grid.xs) - 1
     rows = [[""] * column_count for _ in range(row_count)]
     covered: set[tuple[int, int]] = set()
@@ -135,19 +158,7 @@ def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | No
             filled |= cells
             if height > 1 or width > 1:
                 spans.append(CellSpan(row, column, height, width))
-    used_rows, used_columns = len({row for row, _ in filled}), len({column for _, column in filled})
-    if min(used_rows, used_columns) < 2 or len(filled) < _LEAST_FILLED * used_rows * used_columns:
-        return None
-    left_edge, right_edge = grid.xs[0], grid.xs[-1]
-    return Table(
-        rows=rows,
-        spans=spans,
-        boxes=[(left_edge, bottom, right_edge, top) for top, bottom in pairwise(grid.ys)],
-        pages=[number] * row_count,
-        xs=grid.xs,
-        box=(left_edge, grid.ys[-1], right_edge, grid.ys[0]),
-        size=median(word.size for word in words),
-    )
+    return rows, spans, filled
 
 
 def _crosses_edge(words: Sequence[PdfWord], edges: Sequence[float]) -> bool:
@@ -160,7 +171,7 @@ def _is_crossed_out(grid: Grid, word: PdfWord) -> bool:
     margin = 0.2 * word.size
     middle = (word.box[1] + word.box[3]) / 2
     first_line = bisect_right(grid.xs, word.box[0] + margin)
-    return first_line < len(grid.xs) and grid.xs[first_line] < word.box[2] - margin and grid.has_upright(first_line, middle)
+    return first_line < len(grid.xs) and grid.xs[first_line] < word.box[2] - margin and grid.has_column_line(first_line, middle)
 
 
 def _cell_text(words: Sequence[PdfWord], number: int) -> str:

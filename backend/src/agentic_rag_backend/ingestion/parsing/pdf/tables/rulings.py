@@ -44,11 +44,11 @@ class Grid:
         self._dividing: list[bool] = []
         self._across = [_list_extents(y, across) for y in ys]
 
-    def has_upright(self, index: int, y: float) -> bool:
+    def has_column_line(self, index: int, y: float) -> bool:
         """Whether the line at ``xs[index]`` stands at the height ``y``."""
         return _covers(self._upright[index], y)
 
-    def has_across(self, index: int, x: float) -> bool:
+    def has_row_line(self, index: int, x: float) -> bool:
         """Whether the line at ``ys[index]`` runs at ``x``."""
         return _covers(self._across[index], x)
 
@@ -57,14 +57,14 @@ class Grid:
         if not self._dividing:
             middles = [self._middle_of(self.ys, row) for row in range(len(self.ys) - 1)]
             self._dividing = [
-                2 * sum(self.has_upright(index, y) for y in middles) >= len(middles) for index in range(len(self.xs))
+                2 * sum(self.has_column_line(index, y) for y in middles) >= len(middles) for index in range(len(self.xs))
             ]
         return any(self._dividing[start:end])
 
     def measure_span(self, row: int, column: int) -> tuple[int, int]:
         """Return the rows and columns of the cell whose upper left corner is that of ``row`` and ``column``."""
         y, columns = self._middle_of(self.ys, row), 1
-        while column + columns < len(self.xs) - 1 and not self.has_upright(column + columns, y):
+        while column + columns < len(self.xs) - 1 and not self.has_column_line(column + columns, y):
             columns += 1
         rows = 1
         while row + rows < len(self.ys) - 1 and self._continues_below(row + rows, column, columns):
@@ -74,9 +74,10 @@ class Grid:
     def _continues_below(self, row: int, column: int, columns: int) -> bool:
         y = self._middle_of(self.ys, row)
         return not any(
-            self.has_across(row, self._middle_of(self.xs, column + offset)) or (offset and self.has_upright(column + offset, y))
+            self.has_row_line(row, self._middle_of(self.xs, column + offset))
+            or (offset and self.has_column_line(column + offset, y))
             for offset in range(columns)
-        ) and (column + columns == len(self.xs) - 1 or self.has_upright(column + columns, y))
+        ) and (column + columns == len(self.xs) - 1 or self.has_column_line(column + columns, y))
 
     @staticmethod
     def _middle_of(positions: Sequence[float], index: int) -> float:

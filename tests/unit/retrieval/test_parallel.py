@@ -9,7 +9,7 @@ import pytest
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.retrieval.legs.fused_chunks import search_all
+from agentic_rag_backend.retrieval.legs import search_all
 
 Ask = Callable[..., Query]
 

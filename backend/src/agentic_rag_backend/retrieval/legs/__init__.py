@@ -1,1 +1,0 @@
-"""Searches of one kind that strategies combine: embeddings, words, questions, facts, an engine for graphs."""
