@@ -66,6 +66,7 @@ def test_inline_marks_keep_their_meaning() -> None:
         ("3 metres<sup>12</sup> wide, 3<sup><a href='#n'>12</a></sup> metres", "3 metres[12] wide, 3[12] metres"),
         ("a rise of <del>3</del><ins>4</ins> percent, <s>old</s> new", "a rise of 4 percent, new"),
         ("har&shy;bour wall\u200b", "harbour wall"),
+        ("IBM<sup>[14]</sup><sup>: 228</sup> and", "IBM[14]: 228 and"),
         ("<h2>A<sup>1</sup> to B</h2>", "A^1 to B"),
         ("<table><tr><th>10<sup>6</sup><th>b<tr><td>c<td><s>3</s> 4</table>", "| 10^6 | b |\n| --- | --- |\n| c | 4 |"),
         ("Boat: <input value='Heron'> <input type=hidden value=secret><button>Send</button>", "Boat: Heron"),

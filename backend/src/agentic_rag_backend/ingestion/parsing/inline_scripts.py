@@ -44,7 +44,7 @@ def write_superscript(base: str, raised: str) -> str:
     power = raised.translate(_DASHES)
     word = _WORD.search(base)
     letters = len(word[0]) if word else 0
-    if not raised or raised[0] in "[(^" or not (base.strip() and not base[-1].isspace()):
+    if not raised or raised[0] in "[(^:;,." or not (base.strip() and not base[-1].isspace()):
         return raised if not _NOTE.fullmatch(raised) else f"[{raised}]"
     if raised.isalpha():
         return f"^{raised}" if len(raised) == 1 and raised.isascii() and (base[-1].isdigit() or letters == 1) else raised

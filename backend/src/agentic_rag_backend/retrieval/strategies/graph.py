@@ -283,9 +283,8 @@ class GraphRetriever:
         beam = list(by_number)[:BEAM]
         cosine = convert_cosines(number_chunks(graph, evidence.cosine), scale)
         targets = list(dict.fromkeys(link.target for link in links))
-        nearest_chunk = rank_scores(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
-        examined = [item.id for item in (*order[:EXAMINED], *nearest_chunk)]
+        examined = [item.id for item in (*order[:EXAMINED], *rank_scores(evidence.cosine)[:1])]
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         visible_before = evidence.visible
         visible = {id: visible_before[id] for id in ids if id in visible_before}

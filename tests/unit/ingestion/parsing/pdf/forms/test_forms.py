@@ -7,7 +7,7 @@ from pdf_files import Page, pdf_of, stream_of
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.pdf.forms import annotations
+from agentic_rag_backend.ingestion.parsing.pdf.forms import annotations as form_annotations
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
 
 TICK = "/AP << /N << /On 4 0 R /Off 4 0 R >> >>"
@@ -72,7 +72,7 @@ def test_texts_and_comments_on_a_page_are_read() -> None:
 
 
 def test_the_characters_of_annotations_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotations, "MAX_PAGE_CHARACTERS", 40)
+    monkeypatch.setattr(form_annotations, "MAX_PAGE_CHARACTERS", 40)
     document = parse_form(Page().shows(72, 700, "The gate is shut."), *[annotation_of("Text", "A long remark")] * 4)
     assert document.text.count("A long remark") == 3
     assert document.warnings == ("not in the text: annotations beyond a limit of characters (1: page 1)",)
