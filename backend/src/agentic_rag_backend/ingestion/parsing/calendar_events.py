@@ -13,9 +13,7 @@ MAX_VALUES = 500
 """Values of one property of an event, such as attendees. Further ones are counted in a warning."""
 
 _FOLDED = re.compile(r"\n[ \t]")
-_LINE = re.compile(
-    r'(?P<name>[A-Za-z0-9-]+)(?P<parameters>(?:;[A-Za-z0-9-]+=(?:"[^"\n]*"|[^";:\n]*)(?:,(?:"[^"\n]*"|[^";:\n]*))*)*):(?P<value>.*)'
-)
+_LINE = re.compile(r'(?P<name>[A-Za-z0-9-]++)(?P<parameters>(?:;[A-Za-z0-9-]++=(?:"[^"\n]*+"|[^";:\n]++)*+)*+):(?P<value>.*)')
 _PARAMETER = re.compile(r';([A-Za-z0-9-]+)=("[^"\n]*"|[^";:\n]*)')
 _TIME = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})\d{2}(Z?))?")
 _ESCAPED = re.compile(r"\\([\\;,nN])")

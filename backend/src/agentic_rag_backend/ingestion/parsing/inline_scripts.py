@@ -19,7 +19,7 @@ _BASE_PARTS = 3
 _SCRIPTS = frozenset({SUPERSCRIPT, SUBSCRIPT})
 _NOTE = re.compile(r"\d{1,3}(?:[,–-]\s?\d{1,3})*")
 _POWER = re.compile(r"[+-]?\d*(?:[.,/]\d+)?[+-]?|[A-Za-z]")
-_WORD = re.compile(r"[^\W\d_]+\Z")
+_WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]++\Z")
 _DASHES = str.maketrans({"\u2212": "-", "–": "-"})
 
 

@@ -175,6 +175,9 @@ class _Writer:
 
 def _read_cell(cell: LexborNode, nested: list[LexborNode], depth: int) -> str:
     """Return the text of a cell. Tables in it are added to ``nested``."""
+    child = cell.first_child
+    if child is None or (child.tag == "-text" and child.next is None):  # most cells
+        return " ".join(cell.text(deep=True).split())
     builder = TextBuilder()
     writer = _Writer(builder, 0, nested=nested)
     writer.write_children(cell, depth + 1)

@@ -26,7 +26,7 @@ class XlsParser:
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Look for the workbook in the directory of the container."""
         entries = list_top_entries(head)
-        if entries is not None and is_whole and not entries.intersection(STREAMS):
+        if is_whole and not (entries or frozenset()).intersection(STREAMS):
             raise UnreadableDocument("the file is not a workbook (.xls): it contains none")
         return Preview(title=None, text="")
 

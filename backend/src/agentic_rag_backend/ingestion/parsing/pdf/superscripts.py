@@ -1,4 +1,4 @@
-"""Superscripts and subscripts of a page, by the sizes and base lines of characters. `parsing.raised_text` writes them."""
+"""Superscripts and subscripts of a page, by the sizes and base lines of characters. `parsing.inline_scripts` writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.raised_text import write_lowered, write_raised
+from agentic_rag_backend.ingestion.parsing.inline_scripts import write_subscript, write_superscript
 
 SMALLER = 0.85
 """Superscripts and subscripts have at most this share of the font size of their line."""
@@ -51,11 +51,13 @@ def mark_scripts(text: str, heights: Sequence[float], baselines: Sequence[float]
     marked = ""
     for number, (script, run) in enumerate(runs):
         if script == 1 and not marked:
-            marked = f"^{run}" if _ATOM.fullmatch(runs[1][1]) else write_raised("", run)  # an isotope, or the number of a note
+            marked = (
+                f"^{run}" if _ATOM.fullmatch(runs[1][1]) else write_superscript("", run)
+            )  # an isotope, or the number of a note
         elif script == 1:
             marked = add_raised(marked, run)
         elif script == -1:
-            marked += write_lowered(marked, run)
+            marked += write_subscript(marked, run)
         else:
             after_note = marked.endswith("]") and runs[number - 1][0] == 1 and run[0].isalnum()
             marked += f" {run}" if after_note else run
@@ -69,7 +71,7 @@ def mark_fractions(text: str) -> str:
 
 def add_raised(text: str, raised: str) -> str:
     """Return a text and its superscript: a power, a mark of a note, or letters such as those of "4th"."""
-    return text + write_raised(text, raised.rstrip(",") or raised)
+    return text + write_superscript(text, raised.rstrip(",") or raised)
 
 
 def is_script(text: str) -> bool:

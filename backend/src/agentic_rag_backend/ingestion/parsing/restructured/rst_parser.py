@@ -26,7 +26,7 @@ _ROLE = re.compile(r":[\w+.-]{1,40}(?::[\w+.-]{1,40})?:`(?P<text>[^`]+)`")
 _LINK = re.compile(r"`(?P<text>[^`<]+)<[^`<>]+>`__?")
 _MARKS = re.compile(
     r"``(?P<literal>[^`]+)``|\*\*(?P<strong>[^*\n]+)\*\*|(?<!\w)\*(?P<emphasis>[^*\s][^*\n]*)\*(?!\w)"
-    r"|`(?P<quoted>[^`\n]+)`_{0,2}|\[(?P<note>[\w#*]{1,40})\]_|(?<!\w)(?P<target>[^\W_]+(?:-[^\W_]+)*)__?(?!\w)"
+    r"|`(?P<quoted>[^`\n]+)`_{0,2}|\[(?P<note>[\w#*]{1,40})\]_|(?<![\w-])(?P<target>[^\W_]++(?:-[^\W_]++)*+)__?(?!\w)"
 )
 _CODE = frozenset(["code", "code-block", "sourcecode", "parsed-literal", "prompt", "math", "productionlist", "doctest"])
 _LEFT_OUT = frozenset(
