@@ -31,7 +31,7 @@ from agentic_rag_backend.models.embedding.onnx import onnx_sessions
 from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 from agentic_rag_backend.priority import BACKGROUND
 
-needs_exact_products = pytest.mark.skipif(not multiplies_exactly(), reason="this processor does not multiply 8-bit integers exactly")
+needs_exact_products = pytest.mark.skipif(not multiplies_exactly(), reason="the processor rounds sums of 8-bit products")
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 
 

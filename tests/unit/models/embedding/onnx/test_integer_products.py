@@ -12,7 +12,7 @@ from agentic_rag_backend.models.embedding.onnx.onnx_graph import list_operators
 from agentic_rag_backend.models.embedding.onnx.onnx_sessions import with_float_products, with_integer_products
 
 # Other processors add pairs of products in 16 bits. The encoder uses float32 there.
-needs_exact_products = pytest.mark.skipif(not multiplies_exactly(), reason="this processor does not multiply 8-bit integers exactly")
+needs_exact_products = pytest.mark.skipif(not multiplies_exactly(), reason="the processor rounds sums of 8-bit products")
 WEIGHTS = np.array([[1, -2, 3], [40, 50, -60], [127, -127, 0], [7, 8, 9]], dtype=np.int8)
 SCALES = np.array([[0.5, 0.25, 2.0]], dtype=np.float32)
 CAST, SCALE = node("Cast", "weights", "numbers", attribute("to", FLOAT)), node("Mul", "numbers scales", "floats")
