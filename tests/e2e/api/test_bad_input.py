@@ -142,15 +142,6 @@ DOCUMENTS = [
     _document("overlap above size", "overlap", chunking={"chunk_size": 50, "overlap": 60}),
     _document("unknown extraction", "extraction", extraction="guess"),
     _document("unknown media type", "media_type", media_type="application/pdf"),
-    _raw(
-        "front matter that is no YAML", json.dumps({"text": "---\na: [1\n---\ntext"}).encode(), "front matter", path="/documents"
-    ),
-    _raw(
-        "front matter of 100 keys",
-        json.dumps({"text": "---\n" + "".join(f"k{n}: 1\n" for n in range(100)) + "---\ntext"}).encode(),
-        "64",
-        path="/documents",
-    ),
 ]
 
 SYNTAX = [
