@@ -65,7 +65,6 @@ NOT_MEASURED: Mapping[str, str] = {
     "knowledge/extraction/lexicon.py": _IMPORT,
     "knowledge/extraction/model/replies.py": _MODEL,
     "knowledge/extraction/model/temporal.py": _MODEL,
-    "knowledge/tenant_graph/pagerank.py": "walks graphs of more than 20,000 nodes, and visits a bounded number of them",
 }
 
 

@@ -58,7 +58,7 @@ class TableGrid:
         """
         while self._covered_until.get(column, 0) > row:
             column += 1
-            self._count_covered(1)
+            self._count_cells(1)
         return column
 
     def add_cell(self, row: int, column: int, text: str, *, row_span: int = 1, column_span: int = 1) -> None:
@@ -74,12 +74,12 @@ class TableGrid:
         while len(self._rows) <= row:
             self._rows.append([])
         cells = self._rows[row]
-        self._count_covered(max(column - len(cells), 0))
+        self._count_cells(max(column - len(cells), 0))
         cells.extend([""] * (column - len(cells)))
         cells[column:] = [text]
         column_span = min(max(column_span, 1), MAX_COLUMNS)
         if row_span > 1:
-            self._count_covered(column_span)
+            self._count_cells(column_span)
             self._covered_until.update(dict.fromkeys(range(column, column + column_span), row + row_span))
         self.add_span(row, column, row_span=row_span, column_span=column_span)
 
@@ -95,13 +95,13 @@ class TableGrid:
             ResourceLimit: see `find_free_column`.
         """
         for span in self._spans:
-            self._clear_covered(span)
+            self._clear_span(span)
         rows = [number for number, row in enumerate(self._rows) if any(row)]
         columns = list_used_columns([self._rows[number] for number in rows])
         cells = [_select_columns(self._rows[number], columns) for number in rows]
         spans = _renumber_spans(self._spans, rows, columns)
         for span in spans:
-            self._fill_covered(cells, span, len(columns))
+            self._fill_span(cells, span, len(columns))
         return LaidOutTable(cells, rows, columns, spans)
 
     def write_table(
@@ -118,24 +118,24 @@ class TableGrid:
         """
         self.lay_out().write_table(builder, places, header_rows=header_rows)
 
-    def _count_covered(self, count: int) -> None:
+    def _count_cells(self, count: int) -> None:
         self._covered += count
         if self._covered > MAX_COVERED_CELLS:
             raise ResourceLimit(f"the spans of a table cover more than {MAX_COVERED_CELLS} cells, which is the limit")
 
-    def _clear_covered(self, span: CellSpan) -> None:
+    def _clear_span(self, span: CellSpan) -> None:
         for number in range(span.row, min(span.end_row, len(self._rows))):
             row = self._rows[number]
             start, end = span.column + (number == span.row), min(span.end_column, len(row))
-            self._count_covered(max(end - start, 0) + 1)
+            self._count_cells(max(end - start, 0) + 1)
             if start < end:
                 row[start:end] = [""] * (end - start)
 
-    def _fill_covered(self, cells: list[list[str]], span: CellSpan, width: int) -> None:
+    def _fill_span(self, cells: list[list[str]], span: CellSpan, width: int) -> None:
         """Write a value into the cells that it covers. A value as wide as the table stands once in its rows."""
         text = cells[span.row][span.column]
         column_span = 1 if span.column_span == width else span.column_span
-        self._count_covered(span.row_span * column_span)
+        self._count_cells(span.row_span * column_span)
         for row in cells[span.row : span.end_row]:
             row.extend([""] * (span.column + column_span - len(row)))
             row[span.column : span.column + column_span] = [text] * column_span

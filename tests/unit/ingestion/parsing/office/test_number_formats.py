@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 
-from agentic_rag_backend.ingestion.parsing.office.number_formats import NumberFormat
+from agentic_rag_backend.ingestion.parsing.office.sheets.number_formats import NumberFormat
 
 MOMENT = datetime(2023, 2, 1, 14, 5, 9)  # noqa: DTZ001 - a workbook has no time zones
 ACCOUNTING = '_("$"* #,##0.00_);_("$"* (#,##0.00);_("$"* "-"??_);_(@_)'

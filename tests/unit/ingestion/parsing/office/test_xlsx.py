@@ -11,8 +11,8 @@ from office_files import lines_at, mutations, reads_or_refuses, tables_of, unzip
 
 from agentic_rag_backend.domain.media_types import XLSX
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.office import workbooks, xlsx
-from agentic_rag_backend.ingestion.parsing.office.extent import column_name
+from agentic_rag_backend.ingestion.parsing.office.sheets import workbooks, xlsx
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import column_name
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 PARSER = xlsx.XlsxParser()

@@ -6,7 +6,7 @@ import pytest
 from pdf_files import LETTER_WIDTH, Page, font_naming, pdf_of
 
 from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.superscripts import add_raised, mark_scripts
+from agentic_rag_backend.ingestion.parsing.pdf.superscripts import add_superscript, mark_scripts
 
 
 def line_of(*parts: tuple[str, float], gap: float = 0.0) -> Page:
@@ -49,7 +49,7 @@ def test_a_number_of_a_note_on_the_page_is_no_power() -> None:
 def test_text_of_one_base_line_has_no_marks(text: str, heights: tuple[float, ...]) -> None:
     if text:
         assert mark_scripts(text, heights, [5.0] * len(text)) == text
-    assert add_raised("Harbour", "*") == "Harbour*"
+    assert add_superscript("Harbour", "*") == "Harbour*"
 
 
 def test_characters_above_the_basic_plane_and_unnamed_ones() -> None:

@@ -22,7 +22,7 @@ _NOTE_LINKS = "a[href^='#'], [role=doc-noteref]"
 
 def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
     """Change a page so that its text is what a reader sees on one line. ``omissions`` counts hidden elements with text."""
-    hidden = _list_outermost(page, list(_list_hidden(page)))
+    hidden = _list_outermost(page, list(_list_hidden_nodes(page)))
     omissions.add("hidden text", count=sum(bool(node.text(deep=True).strip()) for node in hidden))
     for node in hidden:
         node.decompose()
@@ -59,7 +59,7 @@ def _is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], r
     return result
 
 
-def _list_hidden(page: LexborHTMLParser) -> Iterator[LexborNode]:
+def _list_hidden_nodes(page: LexborHTMLParser) -> Iterator[LexborNode]:
     has_sheets, results = page.css_first(_SHEETS) is not None, dict[int, bool]()
     yield from page.css("[hidden]")
     for node in page.css("[style], font[color]"):

@@ -15,8 +15,8 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.grid import TableGrid
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
 from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, flatten_text, shapes_of
+from agentic_rag_backend.ingestion.parsing.office.sheets.cell_values import format_value
 
 MAX_SLIDES = 5_000
 MAX_CHART_VALUES = 10_000

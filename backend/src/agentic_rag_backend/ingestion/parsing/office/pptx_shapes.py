@@ -13,8 +13,8 @@ from pptx.enum.shapes import PP_PLACEHOLDER
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.parsing.inline_scripts import BASE_CHARACTERS, SUBSCRIPT, SUPERSCRIPT, write_script
-from agentic_rag_backend.ingestion.parsing.office.formulas import write_formula
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.office.word.formulas import write_formula
 
 MAX_SHAPES = 20_000
 EMU_PER_POINT = 12_700

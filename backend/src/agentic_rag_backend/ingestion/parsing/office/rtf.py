@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, join_scripts
 from agentic_rag_backend.ingestion.parsing.office.rtf_tables import CELL_PROPERTIES, RtfTable
-from agentic_rag_backend.ingestion.parsing.office.symbols import read_symbol
+from agentic_rag_backend.ingestion.parsing.office.word.symbols import read_symbol
 
 MAX_DEPTH = 10_000
 """Groups within each other. Word writes fewer than 20."""

@@ -20,7 +20,7 @@ _FAR = 0.5
 _NUMBERS = re.compile(r"[1-9]\d{0,2}(?:[,–-][1-9]\d{0,2})*,?$")
 _ATOM = re.compile(r"[A-Z][a-z]?(?![a-z])")
 _POWER = re.compile(r"(?<=[\d)\]])\^(\d{1,3})(?!\d)")
-_FRACTION = re.compile(r"(\d*)\^(\d{1,3})[/\u2044\u2215]_?(\d{1,3})(?!\d)")
+_FRACTION = re.compile(r"(?<!\d)(\d*)\^(\d{1,3})[/\u2044\u2215]_?(\d{1,3})(?!\d)")
 
 
 def may_have_scripts(text: str, begin: Box, end: Box) -> bool:
@@ -55,7 +55,7 @@ def mark_scripts(text: str, heights: Sequence[float], baselines: Sequence[float]
                 f"^{run}" if _ATOM.fullmatch(runs[1][1]) else write_superscript("", run)
             )  # an isotope, or the number of a note
         elif script == 1:
-            marked = add_raised(marked, run)
+            marked = add_superscript(marked, run)
         elif script == -1:
             marked += write_subscript(marked, run)
         else:
@@ -69,7 +69,7 @@ def mark_fractions(text: str) -> str:
     return _FRACTION.sub(lambda match: f"{match[1]} {match[2]}/{match[3]}".strip(), text) if "^" in text else text
 
 
-def add_raised(text: str, raised: str) -> str:
+def add_superscript(text: str, raised: str) -> str:
     """Return a text and its superscript: a power, a mark of a note, or letters such as those of "4th"."""
     return text + write_superscript(text, raised.rstrip(",") or raised)
 

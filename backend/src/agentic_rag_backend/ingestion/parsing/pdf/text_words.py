@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.pdf.superscripts import (
     RAISED,
     SMALLER,
-    add_raised,
+    add_superscript,
     is_raised_before,
     is_raised_beside,
     is_script,
@@ -103,7 +103,7 @@ def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word
         if text == before.text + word.text:
             if not _rises_above(raw, index, before_index, word.turn):
                 return False
-            text = add_raised(before.text, word.text)
+            text = add_superscript(before.text, word.text)
         before.text = text
         before.box = before.box[0], before.box[1], word.box[2], before.box[3]
         return True

@@ -11,8 +11,8 @@ from typing import Any
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.grid import TableGrid, list_used_columns
 from agentic_rag_backend.ingestion.parsing.header_rows import count_header_rows
-from agentic_rag_backend.ingestion.parsing.office.extent import column_name
-from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties, group_runs
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import column_name
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties, group_runs
 
 Row = tuple[int, list[str]]
 """The number of a row in its sheet, from 0, and its cells in the columns of the sheet that are read."""
@@ -46,7 +46,7 @@ class SheetTables:
         hidden_indexes = [index for index, column in enumerate(self.columns) if column in self.properties.hidden_columns]
         hidden_with_values: set[int] = set()
         for merged in self.properties.merged:
-            self.add_merged(*merged)
+            self.add_merge(*merged)
         for number, cells in rows:
             if number in self.properties.hidden_rows:
                 self._hidden_rows.append(number)
@@ -60,7 +60,7 @@ class SheetTables:
         self._end_rows()
         self._name_hidden(hidden_with_values)
 
-    def add_merged(self, first_row: int, first_column: int, end_row: int, end_column: int) -> None:
+    def add_merge(self, first_row: int, first_column: int, end_row: int, end_column: int) -> None:
         """Add a merged cell. The ends are not part of it. Its first row was not yet written."""
         self._merged.setdefault(first_row, []).append((first_column, end_row, end_column))
 

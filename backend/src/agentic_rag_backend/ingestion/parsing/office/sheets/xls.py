@@ -12,8 +12,8 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.biff import read_sheets
-from agentic_rag_backend.ingestion.parsing.office.workbooks import SheetSource, add_workbook, report_calamine_errors
+from agentic_rag_backend.ingestion.parsing.office.sheets.biff import read_sheets
+from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import SheetSource, add_workbook, report_calamine_errors
 
 STREAMS = ("Workbook", "Book")
 _ENCRYPTED = b"\x2f\x00"

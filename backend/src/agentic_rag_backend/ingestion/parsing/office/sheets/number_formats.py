@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
+from agentic_rag_backend.ingestion.parsing.office.sheets.cell_values import format_value
 
 MAX_FORMAT_CHARACTERS = 255
 """Programs allow as many."""
@@ -31,7 +31,7 @@ _HALF_UP = 1 + 4.5e-16
 """A double that stands for a decimal half may be a little less than it. Programs round it up."""
 _MONTHS, _DAYS = calendar.month_name[1:], calendar.day_name[:]
 _TOKEN = re.compile(
-    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|_(?P<blank>.)|\*.|\[(?P<bracket>[^\[\]]*)\]|(?P<noon>AM/PM|A/P)|(?P<general>General)'
     r"|(?P<exponent>E[+-])|(?P<time>y+|m+|d+|h+|s+)|(?P<digit>[0#?])|(?P<mark>[.,%/@])|(?P<plain>.)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -230,7 +230,7 @@ def _format_moment(section: Sequence[_Token], value: date | time | timedelta) ->
     for number, token in enumerate(section):
         letters = token.text.lower()
         if token.kind == "elapsed":
-            parts.append(_format_elapsed(letters, value))
+            parts.append(_format_duration(letters, value))
         elif token.kind == "time":
             following = next((later.text.lower() for later in section[number + 1 :] if later.kind == "time"), "")
             minutes = letters[0] == "m" and (previous == "h" or following[:1] == "s") and len(letters) < 3
@@ -247,7 +247,7 @@ def _format_moment(section: Sequence[_Token], value: date | time | timedelta) ->
     return "".join(parts).strip()
 
 
-def _format_elapsed(letters: str, value: date | time | timedelta) -> str:
+def _format_duration(letters: str, value: date | time | timedelta) -> str:
     seconds = round(value.total_seconds()) if isinstance(value, timedelta) else _count_seconds(value)
     count = seconds // {"h": 3600, "m": 60, "s": 1}[letters[0]]
     return f"{count:0{len(letters)}}"

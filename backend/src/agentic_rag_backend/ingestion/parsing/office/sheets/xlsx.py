@@ -13,9 +13,9 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.extent import bound_sheet
-from agentic_rag_backend.ingestion.parsing.office.sheet_properties import read_formats, read_properties
-from agentic_rag_backend.ingestion.parsing.office.workbooks import SheetSource, add_workbook, report_calamine_errors
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import bound_sheet
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import read_formats, read_properties
+from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import SheetSource, add_workbook, report_calamine_errors
 
 MAX_SHEETS = 1_000
 

@@ -9,8 +9,8 @@ from lxml import etree
 from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.parsing.base import MAX_COLUMNS
 from agentic_rag_backend.ingestion.parsing.grid import TableGrid
-from agentic_rag_backend.ingestion.parsing.office.docx_text import LEFT_OUT, W, read_value, text_of
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.office.word.docx_text import LEFT_OUT, W, read_value, text_of
 
 MAX_DATA_CHARACTERS = 300
 """A table of one row with a longer cell places text side by side."""

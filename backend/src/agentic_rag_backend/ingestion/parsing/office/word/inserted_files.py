@@ -31,7 +31,7 @@ class InsertedFiles:
 
     def add_file(self, builder: TextBuilder, relationship_id: str | None) -> None:
         """Add the text of a file; count it if it cannot be read."""
-        from agentic_rag_backend.ingestion.parsing.office.docx import DocxParser  # which imports this module
+        from agentic_rag_backend.ingestion.parsing.office.word.docx import DocxParser  # which imports this module
         from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
         name = self._names.get(relationship_id)

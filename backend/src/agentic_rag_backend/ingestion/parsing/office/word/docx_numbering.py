@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from agentic_rag_backend.ingestion.parsing.office.docx_text import Style, W, read_value
+from agentic_rag_backend.ingestion.parsing.office.word.docx_text import Style, W, read_value
 
 MAX_LABEL_CHARACTERS = 80
 MAX_NUMBER = 32_767

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from lxml import etree
 
 from agentic_rag_backend.ingestion.parsing.inline_scripts import join_scripts
-from agentic_rag_backend.ingestion.parsing.office.formulas import write_formula
-from agentic_rag_backend.ingestion.parsing.office.symbols import read_symbol
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.office.word.formulas import write_formula
+from agentic_rag_backend.ingestion.parsing.office.word.symbols import read_symbol
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEFT_OUT = frozenset({"del", "moveFrom", "Fallback", "pPr", "rt", "sdtPr", "instrText", "object"})

@@ -16,9 +16,10 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.docx_numbering import Numbering
-from agentic_rag_backend.ingestion.parsing.office.docx_tables import read_table
-from agentic_rag_backend.ingestion.parsing.office.docx_text import (
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.office.word.docx_numbering import Numbering
+from agentic_rag_backend.ingestion.parsing.office.word.docx_tables import read_table
+from agentic_rag_backend.ingestion.parsing.office.word.docx_text import (
     BOXES,
     LEFT_OUT,
     W,
@@ -29,8 +30,7 @@ from agentic_rag_backend.ingestion.parsing.office.docx_text import (
     styles_of,
     text_of,
 )
-from agentic_rag_backend.ingestion.parsing.office.inserted_files import MAX_INSERTED, InsertedFiles
-from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
+from agentic_rag_backend.ingestion.parsing.office.word.inserted_files import MAX_INSERTED, InsertedFiles
 
 _MAIN = "word/document.xml"
 _NOTES = ("footnote", "endnote")

@@ -12,8 +12,8 @@ from itertools import islice
 
 from lxml import etree
 
-from agentic_rag_backend.ingestion.parsing.office.extent import MAX_SHEET_COLUMNS, column_number
-from agentic_rag_backend.ingestion.parsing.office.number_formats import BUILT_IN_FORMATS, NumberFormat
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import MAX_SHEET_COLUMNS, column_number
+from agentic_rag_backend.ingestion.parsing.office.sheets.number_formats import BUILT_IN_FORMATS, NumberFormat
 
 MAX_MERGED_RANGES = 200_000
 NARROW_WIDTH = 4.0
@@ -23,7 +23,7 @@ _COLUMN = re.compile(rb"<(?:\w+:)?col\s([^<>]{0,500})>")
 _HIDDEN_ROW = re.compile(rb"<(?:\w+:)?row([^<>]{0,500}?\shidden=[\"'](?:1|true)[\"'][^<>]{0,500})>")
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]{0,200}?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _WIDTH = re.compile(rb"\d{1,4}(?:\.\d{1,20})?")
-_ATTRIBUTE = re.compile(rb"(\w+)=[\"']([^\"']*)[\"']")
+_ATTRIBUTE = re.compile(rb"\b(\w+)=[\"']([^\"']*)[\"']")
 _STYLED = re.compile(
     rb"<(?:\w+:)?c(?=[^<>]{0,500}?\ss=[\"'](?P<style>\d{1,6})[\"'])[^<>]{0,500}?\sr=[\"'](?P<column>[A-Z]{1,3})"
     rb"(?P<row>\d{1,7})[\"']"
@@ -64,7 +64,7 @@ class SheetProperties:
 
 def read_properties(xml: bytes, formats: Sequence[NumberFormat | None]) -> SheetProperties:
     """Return the properties in the XML of a sheet."""
-    properties = SheetProperties(styled=_iterate_styled(xml, formats) if any(formats) else ())
+    properties = SheetProperties(styled=_iterate_styled_cells(xml, formats) if any(formats) else ())
     if b"hidden=" in xml:
         rows = (dict(_ATTRIBUTE.findall(row[1])).get(b"r", b"") for row in _HIDDEN_ROW.finditer(xml))
         properties.hidden_rows = {int(digits) - 1 for digits in rows if digits.isdigit() and len(digits) < 8}
@@ -78,7 +78,7 @@ def read_properties(xml: bytes, formats: Sequence[NumberFormat | None]) -> Sheet
     return properties
 
 
-def _iterate_styled(xml: bytes, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
+def _iterate_styled_cells(xml: bytes, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
     cell = _STYLED.search(xml)
     pattern = _USUAL_STYLED if cell is not None and _USUAL_STYLED.match(xml, cell.start()) else _STYLED
     for letters, digits, style in (cell.group("column", "row", "style") for cell in pattern.finditer(xml)):

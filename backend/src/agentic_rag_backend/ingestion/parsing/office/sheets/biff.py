@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.errors import ResourceLimit
-from agentic_rag_backend.ingestion.parsing.office.extent import MAX_AREA_CELLS
-from agentic_rag_backend.ingestion.parsing.office.number_formats import BUILT_IN_FORMATS, NumberFormat
-from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties, StyledCell, make_formats
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import MAX_AREA_CELLS
+from agentic_rag_backend.ingestion.parsing.office.sheets.number_formats import BUILT_IN_FORMATS, NumberFormat
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties, StyledCell, make_formats
 
 MAX_COLUMNS = 256
 
@@ -58,7 +58,7 @@ def _iterate_records(stream: bytes, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_sheet(stream: bytes, start: int, formats: Sequence[NumberFormat | None]) -> SheetProperties:
-    properties = SheetProperties(styled=_iterate_styled(stream, start, formats) if any(formats) else ())
+    properties = SheetProperties(styled=_iterate_styled_cells(stream, start, formats) if any(formats) else ())
     rows = columns = 0
     for kind, data in _iterate_records(stream, start):
         if kind in _CELLS:
@@ -79,7 +79,7 @@ def _read_sheet(stream: bytes, start: int, formats: Sequence[NumberFormat | None
     return properties
 
 
-def _iterate_styled(stream: bytes, start: int, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
+def _iterate_styled_cells(stream: bytes, start: int, formats: Sequence[NumberFormat | None]) -> Iterator[StyledCell]:
     for kind, data in _iterate_records(stream, start):
         if kind in _NUMBERS:
             row, column, style = struct.unpack_from("<3H", data)

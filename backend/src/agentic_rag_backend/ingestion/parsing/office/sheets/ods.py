@@ -14,13 +14,13 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import refuse_document_type, xml_problem
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.extent import MAX_SHEET_COLUMNS, column_name
 from agentic_rag_backend.ingestion.parsing.office.odt import MAIN, cell_text, open_container, read_properties
 from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_unseen, read_count, read_row
-from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties
-from agentic_rag_backend.ingestion.parsing.office.sheet_tables import Row, SheetTables
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import MAX_SHEET_COLUMNS, column_name
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_tables import Row, SheetTables
+from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import MAX_CELLS, MAX_SHEET_NAME_CHARACTERS
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name
-from agentic_rag_backend.ingestion.parsing.office.workbooks import MAX_CELLS, MAX_SHEET_NAME_CHARACTERS
 
 MAX_SIGNIFICANT_DIGITS = 8
 """A value with more digits was computed, and is not written beside the number that the sheet shows."""
@@ -139,7 +139,7 @@ class _Reader:
         if is_unseen(element):
             tables.properties.hidden_rows.update(range(number, number + row.count))
         for column, row_span, column_span in row.spans:
-            tables.add_merged(number, column, number + row_span, column + column_span)
+            tables.add_merge(number, column, number + row_span, column + column_span)
         for repetition in range(row.count):
             yield number + repetition, row.cells[:MAX_SHEET_COLUMNS]
 

@@ -12,10 +12,10 @@ from python_calamine import CalamineSheet, CalamineWorkbook, SheetTypeEnum, Shee
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
-from agentic_rag_backend.ingestion.parsing.office.extent import Positions, column_name
-from agentic_rag_backend.ingestion.parsing.office.sheet_properties import SheetProperties
-from agentic_rag_backend.ingestion.parsing.office.sheet_tables import Row, SheetTables
+from agentic_rag_backend.ingestion.parsing.office.sheets.cell_values import format_value
+from agentic_rag_backend.ingestion.parsing.office.sheets.extent import Positions, column_name
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties
+from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_tables import Row, SheetTables
 
 MAX_CELLS = 2_000_000
 """Cells with a value, in all visible sheets."""

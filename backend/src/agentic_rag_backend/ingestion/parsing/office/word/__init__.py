@@ -1,0 +1,1 @@
+"""Word documents: paragraphs, numbers, tables, formulas and inserted files."""
