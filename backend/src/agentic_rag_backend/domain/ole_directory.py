@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 SIGNATURE = b"\xd0\xcf\x11\xe0"
@@ -13,7 +13,6 @@ MAX_DIRECTORY_SECTORS = 256
 _ENTRY_BYTES = 128
 _SECTOR_BYTES = {9: 512, 12: 4096}
 """The size of a sector by the number that the header has for it."""
-_STREAM, _LEAST_BYTES = 2, 4096
 _TABLES_IN_HEADER = 109
 _LAST_SECTOR = 0xFFFFFFFA
 """Numbers of sectors are below this."""
@@ -45,27 +44,6 @@ def list_top_entries(head: bytes) -> frozenset[str] | None:
         names.add(entries[start : start + min(max(length - 2, 0), 62)].decode("utf-16-le", "replace"))
         waiting += [before, after]
     return frozenset(names)
-
-
-def read_top_stream(content: bytes, names: Collection[str]) -> bytes | None:
-    """Return the stream at the top of a container that has one of ``names``.
-
-    Streams of fewer than 4096 bytes stand elsewhere in the container and are not read.
-
-    Returns:
-        None if there is no such stream, or the container is damaged.
-    """
-    try:
-        entries = _read_directory(content)
-        for start in range(0, len(entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
-            length = struct.unpack_from("<H", entries, start + 64)[0]
-            name = entries[start : start + min(max(length - 2, 0), 62)].decode("utf-16-le", "replace")
-            if name in names and entries[start + 66] == _STREAM:
-                sector, size = struct.unpack_from("<II", entries, start + 116)
-                return b"".join(_iterate_sectors(content, sector))[:size] if size >= _LEAST_BYTES else None
-    except (struct.error, LookupError):
-        pass
-    return None
 
 
 def _read_directory(head: bytes) -> bytes:

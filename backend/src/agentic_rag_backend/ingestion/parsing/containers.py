@@ -62,7 +62,7 @@ class ZipContainer:
             raise ResourceLimit(f"the file has {len(members)} members; the limit is {MAX_MEMBERS}")
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in members:
-            if not member.is_dir():
+            if member.filename and not member.is_dir():
                 self._add_member(member)
 
     @property

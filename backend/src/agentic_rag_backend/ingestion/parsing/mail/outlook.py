@@ -21,7 +21,7 @@ from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocumen
 from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
 from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
 from agentic_rag_backend.ingestion.parsing.mail.message import MAX_HEADER_CHARACTERS, MAX_PARTS
-from agentic_rag_backend.ingestion.parsing.mail.ole_container import OleContainer
+from agentic_rag_backend.ingestion.parsing.office.ole_container import OleContainer
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 _SUBJECT, _BODY, _HTML, _RTF = 0x0037, 0x1000, 0x1013, 0x1009

@@ -7,11 +7,12 @@ import struct
 
 from python_calamine import CalamineWorkbook
 
-from agentic_rag_backend.domain.ole_directory import list_top_entries, read_top_stream
+from agentic_rag_backend.domain.ole_directory import list_top_entries
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.ole_container import OleContainer
 from agentic_rag_backend.ingestion.parsing.office.sheets.biff import read_sheets
 from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import SheetSource, add_workbook, report_calamine_errors
 
@@ -32,8 +33,11 @@ class XlsParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the sheets one after the other."""
-        stream = read_top_stream(content, STREAMS)
-        if stream is None:
+        container = OleContainer(content)
+        streams = container.list_children(0)
+        numbers = [streams[name] for name in STREAMS if name in streams]
+        stream = container.read_stream(numbers[0]) if numbers else b""
+        if not stream:
             raise UnreadableDocument("the workbook is damaged: its stream cannot be read")
         with report_calamine_errors(), package.report_damage("workbook"):
             try:

@@ -14,6 +14,8 @@ MAX_READ_SHARE = 4
 """Bytes that are read for each byte of the file. Chains of damaged files may share sectors."""
 
 _ENTRY_BYTES = 128
+_SECTOR_BYTES = {9: 512, 12: 4096}
+"""The size of a sector by the number that the header has for it."""
 _SMALL_BYTES, _SMALL_SECTOR_BYTES = 4096, 64
 """Streams below this size stand in the stream of the root, in sectors of their own."""
 _LAST_SECTOR = 0xFFFFFFFA
@@ -44,7 +46,7 @@ class OleContainer:
     def __init__(self, content: bytes) -> None:
         self._content, self._left = content, MAX_READ_SHARE * len(content)
         try:
-            self._size = 1 << struct.unpack_from("<H", content, 30)[0] % 16
+            self._size = _SECTOR_BYTES[struct.unpack_from("<H", content, 30)[0]]
             self._table = self._read_table()
             directory = self._read_chain(struct.unpack_from("<I", content, 48)[0], MAX_ENTRIES * _ENTRY_BYTES + 1)
             if len(directory) > MAX_ENTRIES * _ENTRY_BYTES:
@@ -52,7 +54,7 @@ class OleContainer:
             self._entries = [_read_entry(directory, start) for start in range(0, len(directory) - _ENTRY_BYTES + 1, _ENTRY_BYTES)]
             self._small_table = self._read_numbers(self._read_chain(struct.unpack_from("<I", content, 60)[0], len(content)))
             self._small_content = self._read_chain(self._entries[0].sector, self._entries[0].size_bytes)
-        except (struct.error, IndexError):
+        except (struct.error, LookupError, ValueError):
             raise UnreadableDocument("the file is damaged: its directory of streams cannot be read") from None
 
     def list_children(self, number: int) -> dict[str, int]:
