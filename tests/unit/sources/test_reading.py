@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(folder: Path) -> Non
 
 
 def test_a_survey_counts_without_reading(folder: Path) -> None:
-    (folder / "x.png").write_bytes(b"1")
+    (folder / "x.exe").write_bytes(b"1")
     extent = survey_sources(Walk([str(folder)], by_rows=True), COLUMNS)
     assert (extent.files, extent.skipped, extent.by_rows) == (3, 1, True)
     assert extent.size == sum((folder / name).stat().st_size for name in ("a.md", "b.jsonl", "c.csv"))
