@@ -197,6 +197,8 @@ class Endpoint:
             http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound_reply]}),
         )
         self.timeout_s = timeout_s
+        # The SDK imports resources at their first use. Later, that would hold up the event loop for a tenth of a second.
+        _ = (self.client.models, self.client.chat.completions, self.client.embeddings)
         self.health = Health(self._ping_server)
         self._noun = noun
         self._breakers: dict[str, Breaker] = {}
