@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.onnx.exactness import multiplies_exactly
 from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_testing.models.embedder import CHECKS
 from agentic_rag_testing.models.server import ModelServer
@@ -18,7 +19,12 @@ Check = Callable[[Embedder], Awaitable[None]]
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 
 
-@pytest.fixture(params=["float32", "int8"])
+@pytest.fixture(
+    params=[
+        "float32",
+        pytest.param("int8", marks=pytest.mark.skipif(not multiplies_exactly(), reason="no exact int8")),
+    ]
+)
 async def bundled(request: pytest.FixtureRequest) -> AsyncIterator[BundledEmbedder]:
     embedder = BundledEmbedder(arithmetic=request.param)
     yield embedder

@@ -235,6 +235,8 @@ async def test_on_qdrant_the_old_collections_serve_until_the_new_ones_are_whole(
     opens: Opens, tmp_path: Path, hashing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qdrant_server, "connect", lambda *args, **named: local_client(tmp_path / "qdrant"))
+    for module in (onnx_sessions, reindexing):  # a processor that multiplies exactly, whichever this is
+        monkeypatch.setattr(module, "multiplies_exactly", lambda: True)
     server = {"vector_store": "qdrant", "qdrant_url": "http://127.0.0.1:1", "qdrant_timeout_s": 60.0}
     tenant, answers = await filled(opens, **server)
     hashing(True)
