@@ -93,7 +93,7 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         return FrontMatter(), text  # sentences with a colon between two rules
     flat = dict(_flatten_value("", fields))
     if len(flat) > MAX_KEYS:
-        warnings.append(f"the front matter has {len(flat)} keys, of which the first {MAX_KEYS} are read")
+        warnings.append(f"the front matter has {len(flat)} keys; the first {MAX_KEYS} are read")
     title = str(flat.get("title") or "").strip() if not isinstance(flat.get("title"), list) else ""
     valid_fields = keep_valid_fields(dict(list(flat.items())[:MAX_KEYS]))
     return FrontMatter(title or None, valid_fields, tuple(warnings)), text[closing.end() :]

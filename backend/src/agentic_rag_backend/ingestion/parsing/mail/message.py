@@ -136,7 +136,7 @@ def read_headers(message: EmailMessage) -> dict[str, str]:
 
 
 def list_cut_headers(message: EmailMessage) -> list[str]:
-    """Return a warning for each header of which only the beginning is read."""
+    """Return a warning for each header that is cut at the limit."""
     lengths = {name.lower(): len(str(value)) for name, value in reversed(list(message.raw_items()))}
     return [
         f"only the first {MAX_HEADER_CHARACTERS} of {lengths[name.lower()]} characters of the header {name} are read"

@@ -31,7 +31,7 @@ _QUOTES = re.compile(r">*")
 
 @dataclass(slots=True)
 class MessageText:
-    """The texts of a message in their order, the events of its invitations, and warnings about what is left out.
+    """The texts of a message in their order, the events of its invitations, and warnings about omissions.
 
     ``other_forms`` is the number of forms that say something else than the form that was read.
     """
@@ -58,7 +58,7 @@ def read_texts(message: EmailMessage) -> MessageText:
 
 
 def _list_forms(part: MIMEPart) -> Iterator[list[list[MIMEPart]]]:
-    """Yield the texts of a message, each as its forms, of which a reader sees one. A form is a list of parts."""
+    """Yield the texts of a message, each as its forms. A reader sees one of them. A form is a list of parts."""
     if part.get_content_type() == _ALTERNATIVE and part.is_multipart():
         forms: list[list[MIMEPart]] = []
         for child in _children_of(part):
@@ -81,7 +81,7 @@ def _children_of(part: MIMEPart) -> Sequence[MIMEPart]:
 
 
 def _read_form(form: list[MIMEPart], result: MessageText) -> list[ParsedDocument]:
-    """Return the texts of a form. Events are texts apart, and what is no text is a warning."""
+    """Return the texts of a form. Events are separate texts. Other content becomes a warning."""
     texts = []
     for part in form:
         parsed = _read_part(part, result.warnings)

@@ -116,7 +116,7 @@ def _join_scripts(raw: ctypes.c_void_p, before: PdfWord, before_index: int, word
 
 
 def _rises_above(raw: ctypes.c_void_p, index: int, base_index: int, turn: int) -> bool:
-    """Whether a character is a superscript beside another one."""
+    """Whether a character is a superscript of another one."""
     (height, baseline), (base_height, base_baseline) = (
         _measure_character(raw, character, turn) for character in (index, base_index)
     )

@@ -1,4 +1,4 @@
-"""Records of binary workbooks (MS-XLS) that their reader does not return: what is hidden, and number formats."""
+"""Records of binary workbooks (MS-XLS) that their reader does not return: hidden parts and number formats."""
 
 from __future__ import annotations
 

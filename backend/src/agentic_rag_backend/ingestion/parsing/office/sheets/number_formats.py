@@ -57,7 +57,7 @@ class NumberFormat:
         self._numbers = [None if _has_dates(section) else _NumberSection(section) for section in self._sections]
 
     def show_value(self, value: object) -> str | None:
-        """Return a number, date or time as the sheet shows it, followed by the value itself if it cannot be told from that.
+        """Return a number, date or time as the sheet shows it, followed by the value itself if the form hides it.
 
         None: the format is not followed. An empty string: the format hides the value.
         """

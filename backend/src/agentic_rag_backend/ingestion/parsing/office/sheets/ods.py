@@ -23,7 +23,7 @@ from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import MAX_CE
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name
 
 MAX_SIGNIFICANT_DIGITS = 8
-"""A value with more digits was computed, and is not written beside the number that the sheet shows."""
+"""A value with more digits was computed, and is not written after the number that the sheet shows."""
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"\D+")
 
 
 class OdsParser:
-    """Parser of OpenDocument spreadsheets. Values are those that the sheets show; what is hidden is left out."""
+    """Parser of OpenDocument spreadsheets. Values have the form of the sheets; hidden parts are left out."""
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the container and read the title. A part of a ZIP file cannot be opened."""
@@ -101,7 +101,7 @@ class _Reader:
             tables.add_rows(chain((first_row,), rows))
 
     def _iterate_rows(self, table: etree._Element, tables: SheetTables) -> Iterator[Row]:
-        """Yield the rows of a sheet with text, and forget them. What is hidden and merged is added to ``tables``."""
+        """Yield the rows of a sheet with text, and forget them. Hidden and merged cells are added to ``tables``."""
         number = column = 0
         for event, element in self._events:
             name = local_name(element)
@@ -153,7 +153,7 @@ def _forget_element(element: etree._Element) -> None:
 
 
 def _show_cell(cell: etree._Element) -> str:
-    """Return the text that the sheet shows, followed by the value of the cell if it cannot be told from that."""
+    """Return the text that the sheet shows, followed by the value of the cell if the form hides it."""
     text = cell_text(cell)
     if moment := cell.get(_OFFICE + "date-value"):
         moment = moment.removesuffix("T00:00:00")[:30]

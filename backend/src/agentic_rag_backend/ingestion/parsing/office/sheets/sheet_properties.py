@@ -1,4 +1,4 @@
-"""Properties of the cells of a sheet that its reader does not return: what is hidden, merged or shown in a number format.
+"""Properties of the cells of a sheet that its reader does not return: hidden and merged ones, and number formats.
 
 They are found in the XML by regular expressions, which are many times as fast as a parser. Rows and columns count from 0.
 """

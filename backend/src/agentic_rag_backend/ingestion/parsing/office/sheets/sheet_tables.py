@@ -25,7 +25,7 @@ class SheetTables:
     Args:
         name: name of the sheet.
         columns: the number in the sheet of each column of the rows.
-        properties: what is hidden and merged in the sheet.
+        properties: hidden and merged cells of the sheet.
     """
 
     builder: TextBuilder
@@ -41,7 +41,7 @@ class SheetTables:
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Write rows, which come in order, without the hidden ones. An empty row ends a table, unless a merged cell covers it.
 
-        What is hidden is added to the omissions of the builder.
+        Hidden parts are added to the omissions of the builder.
         """
         hidden_indexes = [index for index, column in enumerate(self.columns) if column in self.properties.hidden_columns]
         hidden_with_values: set[int] = set()
@@ -104,7 +104,7 @@ class SheetTables:
             omissions.add("formulas without a saved value", f"{self.name}!{reference}")
 
     def _divide_columns(self, rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-        """Yield the first column and the end of each table. Empty columns divide only what are tables by themselves."""
+        """Yield the first column and the end of each table. Empty columns divide a block only if its parts are tables."""
         runs = list(group_runs(list_used_columns(cells for _, cells in rows)))
         if len(runs) < 2:
             yield from [(0, len(self.columns))] if rows else []

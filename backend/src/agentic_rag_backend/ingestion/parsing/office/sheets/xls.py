@@ -22,7 +22,7 @@ _ENCRYPTED = b"\x2f\x00"
 
 
 class XlsParser:
-    """Parser of binary workbooks. Values are those that the sheets show; what is hidden is left out."""
+    """Parser of binary workbooks. Values have the form of the sheets; hidden parts are left out."""
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Look for the workbook in the directory of the container."""

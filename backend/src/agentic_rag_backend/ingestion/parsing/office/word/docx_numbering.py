@@ -40,7 +40,7 @@ class _List:
     key: str
     levels: Mapping[int, _Level]
     starts: Mapping[int, int]
-    """Levels that start anew with the first item of this list."""
+    """Levels that start again with the first item of this list."""
 
 
 class Numbering:

@@ -42,7 +42,7 @@ def write_formula(element: etree._Element) -> str:
 
 
 def _write_group(element: etree._Element, name: str) -> str:
-    """Return a part whose members stand beside each other: brackets, functions, accents, lists of equations, matrices."""
+    """Return a part whose members follow each other: brackets, functions, accents, lists of equations, matrices."""
     if name == "d":
         marks = (_read_property(element, f"dPr/{mark}") for mark in ("begChr", "sepChr", "endChr"))
         begin, separator, end = (default if mark is None else mark for mark, default in zip(marks, "(|)", strict=True))

@@ -23,7 +23,7 @@ MAX_VALUE_CHARACTERS = 50_000
 MAX_PAGE_CHARACTERS = 200_000
 """Characters of all annotations of a page. Many of them may refer to one text."""
 MAX_COMPARISONS = 1_000_000
-"""Fields times words of a page up to which fields without a label beside them are found."""
+"""Fields times words of a page up to which fields without a label next to them are found."""
 TICKED, UNTICKED = "[x]", "[ ]"
 _FONT_SIZE = 10.0
 _LETTER_WIDTH = 0.5

@@ -39,7 +39,7 @@ class EmbeddedFiles:
 
 
 def list_embedded_files(document: pypdfium2.PdfDocument, options: AttachmentOptions) -> Iterator[Listed]:
-    """Yield the embedded files, and the reason for those that are not read. Files embedded in these are not read."""
+    """Yield the embedded files, and the reason why a file is not read. Files within embedded files are not read."""
     size = 0
     name_counts: Counter[str] = Counter()
     for index in range(min(document.count_attachments(), MAX_NAMED)):
