@@ -121,7 +121,7 @@ def test_front_matter_is_bounded() -> None:
     keys = "".join(f"key{number}: 1\n" for number in range(65))
     parsed = MARKDOWN_PARSER.parse(f"---\n{keys}---\nText".encode())
     assert len(parsed.metadata) == 64
-    assert parsed.warnings == ("the front matter has 65 keys, of which the first 64 are read",)
+    assert parsed.warnings == ("the front matter has 65 keys; the first 64 are read",)
     with pytest.raises(UnreadableDocument, match="longer than 8192"):
         MARKDOWN_PARSER.parse(f"---\na: {'x' * 9000}\n---\nText".encode())
 

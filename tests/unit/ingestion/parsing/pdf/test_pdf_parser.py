@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pdf_files import Page, pdf_of
 
-from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.pdf import opening
@@ -34,11 +33,6 @@ def parsed(*pages: Page, **more: object) -> ParsedDocument:
     for one, other in zip(document.regions, document.regions[1:], strict=False):
         assert one.end_char <= other.start_char
     return document
-
-
-def region_of(document: ParsedDocument, phrase: str) -> Region:
-    start = document.text.index(phrase)
-    return next(region for region in document.regions if region.start_char <= start < region.end_char)
 
 
 def shown(document: ParsedDocument) -> list[str]:

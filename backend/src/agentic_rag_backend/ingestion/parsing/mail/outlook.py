@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,6 @@ _RECIPIENTS, _ATTACHMENTS, _PROPERTIES = "__recip_version1.0_", "__attach_versio
 _EMBEDDED = f"__substg1.0_{_DATA:04X}000D"
 _HEADER_BYTES = {"": 32, "embedded": 24, "other": 8}
 """Bytes before the properties of fixed size: of a message, of one within it, and of recipients and attachments."""
-_TYPE = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,80}")
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _RTF_DICTIONARY = (
     rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial"

@@ -67,13 +67,6 @@ class Numbering:
         levels = self._lists[number_id].levels if number_id in self._lists else {}
         return next((index for index, level in levels.items() if style_id and level.style_id == style_id), None)
 
-    def is_bullet(self, number_id: str, level: int) -> bool:
-        """Return whether items of this level have a sign, not a number."""
-        numbered_list = self._lists.get(number_id)
-        return (
-            numbered_list is not None and level in numbered_list.levels and numbered_list.levels[level].number_format == "bullet"
-        )
-
     def make_label(self, number_id: str, level: int) -> str:
         """Count an item and return its label with a space: "- ", or its number. Empty: it has none."""
         numbered_list = self._lists.get(number_id)
