@@ -367,6 +367,7 @@ class OpenAIModel:
                                 f"at most {turn.tokens} tokens were asked for"
                             )
                         self._endpoint.extend_call(call, call.began)
+                        await asyncio.sleep(0)  # many pieces may have arrived at once: each has a turn of its own
                         chunk = await self._next_chunk(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")
