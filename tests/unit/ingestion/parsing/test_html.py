@@ -100,6 +100,12 @@ def test_navigation_is_kept_where_it_is_the_page() -> None:
     assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
 
 
+def test_surroundings_are_measured_once_and_without_space() -> None:
+    menu = "<nav><nav role=navigation><a>News</a>\n" + " " * 200 + "</nav></nav>"
+    page = f"<body><div><header><h2>Site</h2>{menu}</header></div><main><header><h1>Locks</h1></header><p>The lock is old.</main>"
+    assert parse(f"{page}<footer>End</footer>") == "Locks\n\nThe lock is old."
+
+
 def test_a_table_for_layout_is_read_as_text() -> None:
     prose, depths = "The lock is old. " * 20, "<table><tr><th>Lock<th>Depth<tr><td>Sable<td>4 m</table>"
     table = "| Lock | Depth |\n| --- | --- |\n| Sable | 4 m |"

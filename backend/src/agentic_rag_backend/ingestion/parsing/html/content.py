@@ -9,13 +9,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
-from agentic_rag_backend.ingestion.parsing.html.normalising import normalise_page
+from agentic_rag_backend.ingestion.parsing.html.normalising import is_any_above, list_outermost, normalise_page
 from agentic_rag_backend.ingestion.parsing.html.tables import read_table
 
 CHROME_SHARE = 0.5
 """Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
 
-_CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
+_CHROME = "nav, aside, [role=navigation], [role=banner], [role=contentinfo]"
+_CHROME_OF_PAGE = "header, footer"
+_SECTIONS = frozenset({"main", "article", "section", "aside", "nav"})
+"""Elements whose headers and footers are theirs, and not those of the page."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
     [
@@ -78,11 +81,21 @@ def _drop_surroundings(page: LexborHTMLParser) -> None:
     """Remove the surroundings of the content, unless they are most of the text."""
     if page.body is None:
         return
-    chrome = page.css(_CHROME)
-    full_length = len(page.body.text(deep=True))
-    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * full_length:
+    results: dict[int, bool] = {}
+    ends = [node for node in page.css(_CHROME_OF_PAGE) if not is_any_above(node.parent, _is_section, results)]
+    chrome = list_outermost(page, [*page.css(_CHROME), *ends])
+    if sum(map(_count_letters, chrome)) <= CHROME_SHARE * _count_letters(page.body):
         for node in chrome:
             node.decompose()
+
+
+def _is_section(node: LexborNode) -> bool:
+    return node.tag in _SECTIONS or node.attributes.get("role") == "main"
+
+
+def _count_letters(node: LexborNode) -> int:
+    """Return the length of a text without spaces. Menus have more of them than prose."""
+    return len("".join(node.text(deep=True).split()))
 
 
 class _Writer:

@@ -22,11 +22,11 @@ _NOTE_LINKS = "a[href^='#'], [role=doc-noteref]"
 
 def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
     """Change a page so that its text is what a reader sees on one line. ``omissions`` counts hidden elements with text."""
-    hidden = _list_outermost(page, list(_list_hidden_nodes(page)))
+    hidden = list_outermost(page, list(_list_hidden_nodes(page)))
     omissions.add("hidden text", count=sum(bool(node.text(deep=True).strip()) for node in hidden))
     for node in hidden:
         node.decompose()
-    for node in _list_outermost(page, page.css(_UNSEEN)):
+    for node in list_outermost(page, page.css(_UNSEEN)):
         node.decompose()
     for node in page.css("input:not([role=button]), select, textarea"):
         node.replace_with(f" {_read_field(node)} ")
@@ -36,15 +36,15 @@ def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
         page.body.merge_text_nodes()
 
 
-def _list_outermost(page: LexborHTMLParser, nodes: list[LexborNode]) -> list[LexborNode]:
+def list_outermost(page: LexborHTMLParser, nodes: list[LexborNode]) -> list[LexborNode]:
     """Return the nodes that are in none of the others, without the page itself. Removing a node frees those within it."""
     pages = {node.mem_id for node in (page.body, page.root) if node is not None}
     ids, results = {node.mem_id for node in nodes} - pages, dict[int, bool]()
     inner = [node for node in nodes if node.mem_id in ids]
-    return [node for node in inner if not _is_any_above(node.parent, lambda above: above.mem_id in ids, results)]
+    return [node for node in inner if not is_any_above(node.parent, lambda above: above.mem_id in ids, results)]
 
 
-def _is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], results: dict[int, bool]) -> bool:
+def is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], results: dict[int, bool]) -> bool:
     """Return whether a test holds for a node or one above it. ``results`` keeps results, so that each node is tested once."""
     path: list[int] = []
     result = False
@@ -69,7 +69,7 @@ def _list_hidden_nodes(page: LexborHTMLParser) -> Iterator[LexborNode]:
         if hides_text(style):
             if not _resets_size(node, style):
                 yield node
-        elif is_white(style) and not _is_any_above(node, lambda above: _may_have_background(above, has_sheets), results):
+        elif is_white(style) and not is_any_above(node, lambda above: _may_have_background(above, has_sheets), results):
             yield node
 
 
