@@ -49,6 +49,16 @@ def test_inline_marks_keep_their_meaning_and_hidden_text_is_counted() -> None:
     assert parsed.warnings == ("not in the text: hidden text (2: chapter 1, chapter 3)",)
 
 
+def test_listings_keep_their_lines_and_pictures_have_their_texts() -> None:
+    chapter = (
+        "<html><body><pre>if <b>wet</b>:\n    stay(\n        2)\n</pre><p>A  <img alt='red   flag'/> flies.</p></body></html>"
+    )
+    authors = PACKAGE.replace("<dc:creator>Ann</dc:creator>", "<dc:creator>Ann</dc:creator><dc:creator> Bo  Lund</dc:creator>")
+    parsed = PARSER.parse(book(**{"OEBPS/text/two.xhtml": chapter, "OEBPS/book.opf": authors}))
+    assert parsed.text.endswith("\n\nif wet:\n    stay(\n        2)\n\nA red flag flies.")
+    assert parsed.metadata["author"] == "Ann; Bo Lund"
+
+
 def test_protected_and_damaged_books_are_refused() -> None:
     drm = '<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/></EncryptedData></e>'
     with pytest.raises(UnreadableDocument, match="encrypted"):

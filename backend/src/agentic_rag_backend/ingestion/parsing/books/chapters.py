@@ -15,6 +15,8 @@ from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
 """A line break. Line breaks of the file are spaces."""
+_BLANK = "\1"
+"""A space of preformatted text."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = (
     frozenset(
@@ -135,6 +137,8 @@ class _Chapter:
         self._builder, self._page = builder, page
         self._parts: list[str] = []
         self._block = ""
+        self._listings = 0
+        """Elements of preformatted text that are open."""
 
     def add_blocks(self, root: etree._Element) -> None:
         """Add every block below ``root`` in its order, without recursion."""
@@ -145,21 +149,27 @@ class _Chapter:
             if is_end:
                 if name in _BLOCKS:
                     self._end_block()
-                self._parts.append(element.tail or "")
+                self._listings -= name == "pre"
+                self._add_text(element.tail or "")
             elif not name or name in _LEFT_OUT:
-                self._parts.append(element.tail or "")
+                self._add_text(element.tail or "")
             elif name == "table":
                 self._end_block()
                 self._builder.add_table(*self._read_table(element))
-                self._parts.append(element.tail or "")
+                self._add_text(element.tail or "")
             else:
                 if name in _BLOCKS:
                     self._end_block()
                     self._block = name
-                self._parts.append(_BREAK if name == "br" else element.text or "")
+                self._listings += name == "pre"
+                self._add_text(_read_own_text(element, name))
                 stack.append((element, True))
                 stack.extend((child, False) for child in reversed(element))
         self._end_block()
+
+    def _add_text(self, text: str) -> None:
+        """Add text of the block. Lines and indentations of preformatted text are kept."""
+        self._parts.append(text.replace("\n", _BREAK).expandtabs(4).replace(" ", _BLANK) if self._listings else text)
 
     def _end_block(self) -> None:
         text = _collapse_space("".join(self._parts))
@@ -178,5 +188,13 @@ class _Chapter:
         return rows, [{"page": self._page}] * len(rows)
 
 
+def _read_own_text(element: etree._Element, name: str) -> str:
+    """Return the text before the first child; of a picture, the text that replaces it."""
+    if name == "br":
+        return _BREAK
+    return (element.get("alt") or "") if name == "img" else element.text or ""
+
+
 def _collapse_space(text: str) -> str:
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(_BREAK))))
+    lines = (" ".join(line.split()) for line in text.split(_BREAK))
+    return "\n".join(line.replace(_BLANK, " ").rstrip() for line in lines if line)
