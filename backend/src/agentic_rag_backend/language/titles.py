@@ -29,7 +29,7 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(title: str) -> bool:
-    """Return whether a program gives this title to every file, such as "Untitled" or "Chapter 1", or lost its letters ("????")."""
+    """Return whether a program gives this title to every file, such as "Untitled" or "Chapter 1", or lost its letters."""
     text = " ".join(title.split())
     if not any(map(str.isalnum, text)):
         return True

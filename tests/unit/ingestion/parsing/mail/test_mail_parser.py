@@ -119,7 +119,8 @@ def test_further_and_cancelled_times_of_an_event_are_read() -> None:
         'RDATE;TZID="Europe/Oslo";VALUE=PERIOD:20240305T090000/PT1H,20240309T090000/PT1H\nEXDATE:20240312,20240319\nEND:VEVENT\n'
     )
     assert parser_of(CALENDAR).parse(event.encode()).text == (
-        "Council\n\nLocation: Quay 3, Sarn\nRepeats: FREQ=WEEKLY\nAlso on: 2024-03-05 09:00 (Europe/Oslo), 2024-03-09 09:00 (Europe/Oslo)\n"
+        "Council\n\nLocation: Quay 3, Sarn\nRepeats: FREQ=WEEKLY\nAlso on: "
+        "2024-03-05 09:00 (Europe/Oslo), 2024-03-09 09:00 (Europe/Oslo)\n"
         "Not on: 2024-03-12, 2024-03-19\nLink: https://example.org/c"
     )
 
