@@ -80,7 +80,7 @@ def test_slides_are_pages_in_reading_order_with_boxes() -> None:
     assert parsed.metadata["hidden_slides"] == [2]
     assert parsed.warnings == (
         "not in the text: hidden slides (1: slide 2)",
-        "not in the text: charts and embedded objects (1: slide 3)",
+        "not in the text: embedded objects (1: slide 3)",
     )
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from office_files import mutations, reads_or_refuses, tables_of, zipped
+from office_files import OPEN_NAMESPACES, mutations, open_document, reads_or_refuses, tables_of, zipped
 
 from agentic_rag_backend.domain.media_types import ODT
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
@@ -62,7 +62,47 @@ def test_scripts_are_text_on_the_line_and_what_is_left_out_is_counted() -> None:
     )
     parsed = PARSER.parse(text_file("", content_xml=content))
     assert parsed.text == "10^6, CO2 ok, metres[12]\n\nText"
-    assert parsed.warnings == ("not in the text: comments (1)", "not in the text: formulas and embedded objects (1)")
+    assert parsed.warnings == ("not in the text: comments (1)", "not in the text: embedded objects (1)")
+
+
+def test_automatic_numbers_are_text() -> None:
+    levels = (
+        '<text:{kind} style:name="N"><text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/>'
+        '<text:list-level-style-number text:level="2" style:num-prefix="(" style:num-suffix=")" style:num-format="a"/>'
+        '<text:list-level-style-bullet text:level="3"/></text:{kind}>'
+    )
+    outline = '<text:outline-level-style text:level="{}" style:num-format="1" text:display-levels="{}"/>'
+    off = '<style:style style:name="Off" style:family="paragraph" style:list-style-name=""/>'
+    outline = f"<text:outline-style>{outline.format(1, 1)}{outline.format(2, 2)}</text:outline-style>"
+    styles = f"<office:s {OPEN_NAMESPACES}>{outline}</office:s>"
+    item, inner = (
+        "<text:list-item><text:p>{}</text:p>{}</text:list-item>",
+        "<text:list><text:list-item>{}</text:list-item></text:list>",
+    )
+    head = '<text:h text:outline-level="{}" {}>{}</text:h>'
+    deep = (
+        "<text:list>"
+        + item.format("b", inner.format("<text:p>c</text:p><text:p>more</text:p>"))
+        + item.format("d", "")
+        + "</text:list>"
+    )
+    named = '<text:list text:style-name="N" {}>{}</text:list>'
+    body = "".join([
+        head.format(1, "", "<text:number>9</text:number>One"), head.format(2, "", "Two"),
+        head.format(2, 'text:style-name="M"', "None"),
+        head.format(2, 'text:is-list-header="true"', "<text:number>X</text:number> Saved"), head.format(2, "", "Three"),
+        named.format("xml:id='L'", item.format("a", deep)), "<text:p>Between</text:p>",
+        named.format("text:continue-numbering='true'", item.format("e", "")), named.format("", item.format("f", "")),
+        named.format("text:continue-list='L'",
+                     "<text:list-item text:start-value='7'>" + head.format(1, "", "g") + "</text:list-item>"),
+    ])  # fmt: skip
+    off += '<style:style style:name="M" style:family="paragraph" style:parent-style-name="Off"/>'
+    file = open_document(ODT, f"<office:text>{body}</office:text>", levels.format(kind="list-style") + off, styles_xml=styles)
+    parsed = PARSER.parse(file)
+    assert parsed.text.split("\n\n") == [
+        "1 One", "1.1 Two", "None", "X Saved", "1.2 Three", "1. a\n(a) b\n- c\nmore\n(b) d", "Between", "2. e", "1. f", "7. g",
+    ]  # fmt: skip
+    assert [heading.level for heading in parsed.headings] == [1, 2, 2, 2, 2, 1]
 
 
 def test_repeated_cells_are_limited() -> None:

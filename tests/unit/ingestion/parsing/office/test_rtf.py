@@ -7,6 +7,7 @@ from office_files import reads_or_refuses, tables_of
 
 from agentic_rag_backend.domain.media_types import RTF
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.office import rtf
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 PARSER = parser_of(RTF)
@@ -45,8 +46,13 @@ def test_scripts_notes_and_numbers_are_text_and_what_is_left_out_is_counted() ->
         (rb"\u-3913? item, \u-3999?", "• item, α", []),
         (rb"{\pntext\f1 2.1 }Operator{\deleted gone}", "2.1 Operator", []),
         (
-            rb"{\header Run{\b ning} on}{\header }{\*\annotation why}{\*\moMath x}Text{\v a{\b b}c}", "Text",
-            ["headers and footers (1)", "comments (1)", "formulas (1)", "hidden text (1)"],
+            rb"{\header Run{\b ning} on}{\header }{\*\annotation why}Text{\v a{\b b}c}", "Text",
+            ["headers and footers (1)", "comments (1)", "hidden text (1)"],
+        ),
+        (
+            rb"{\mmath{\*\moMathPara{\*\moMath{\mr L=}{\mf{\mfPr{\mctrlPr\i }}{\mnum{\mr 3W}}{\mden{\mr 8}}}}}{\mmathPict no}} "
+            rb"t, {\mmath{\*\moMath{\mnary{\mnaryPr{\mchr \u8721?}{\mlimLoc undOvr}}{\msub{\mr i}}{\msup{\mr n}}{\me{\mr x}}}}}",
+            "L=(3W)/8 t, ∑_i^n x", [],
         ),
     ):  # fmt: skip
         parsed = PARSER.parse(rb"{\rtf1 " + body + b"}")
@@ -81,7 +87,12 @@ def test_cells_stand_in_every_row_and_column_that_they_cover() -> None:
     ]
 
 
-def test_deep_and_empty_files_are_refused() -> None:
+def test_deep_and_empty_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rtf, "MAX_FORMULA_PARTS", 500)
+    for count, message in ((300, "formula are nested more than 256"), (501, "more than 500 parts")):
+        parts = rb"{\mr" * count if count == 300 else rb"{\mr x}" * count
+        with pytest.raises(ResourceLimit, match=message):
+            PARSER.parse(rb"{\rtf1 {\*\moMath " + parts)
     with pytest.raises(ResourceLimit, match="more than 10000 deep"):
         PARSER.parse(rb"{\rtf1 " + b"{" * 20_000 + b"text")
     with pytest.raises(UnreadableDocument, match="no text"):

@@ -14,9 +14,11 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.drawings.opendocument_objects import EmbeddedObjects
 from agentic_rag_backend.ingestion.parsing.office.odt import (
     LEFT_OUT,
     MAIN,
+    STYLES,
     cell_text,
     list_items,
     normalise_body,
@@ -29,7 +31,6 @@ from agentic_rag_backend.ingestion.parsing.office.pptx import MAX_SLIDES
 from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import EMU_PER_POINT, MAX_SHAPES, PlacedShape, arrange_shapes
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
-_STYLES = "styles.xml"
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -56,6 +57,7 @@ class OdpParser:
         body = root.find(".//{*}body/{*}presentation")
         if body is None:
             raise UnreadableDocument("the OpenDocument presentation is damaged: it has no body")
+        EmbeddedObjects(container).replace_objects(body)
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument presentation"):
             normalise_body(root, body, builder.omissions)
@@ -79,7 +81,7 @@ def _read_hidden_styles(root: etree._Element) -> set[str | None]:
 def _read_heights(container: ZipContainer) -> dict[str | None, float]:
     """Return the height of the slides of each master slide, in points."""
     try:
-        root = container.read_tree(_STYLES)
+        root = container.read_tree(STYLES)
     except UnreadableDocument:
         return {}
     layouts = {
@@ -141,7 +143,7 @@ class _Slide:
                 grid, header_rows = read_grid(element, lambda cell, _: cell_text(cell), without=LEFT_OUT)
                 grid.write_table(self.builder, [where] * grid.row_count, header_rows=header_rows)
             elif local_name(element) in {"object", "object-ole"}:
-                self.builder.omissions.add("charts and embedded objects", f"slide {self.number}")
+                self.builder.omissions.add("embedded objects", f"slide {self.number}")
 
     def _locate_shape(self, shape: PlacedShape) -> dict[str, Any]:
         return {"page": self.number, **({"box": shape.make_box(self.height)} if self.height else {})}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -15,11 +15,10 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.grid import TableGrid
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.drawings.drawing_parts import drawing_id, read_root, write_drawing
 from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, flatten_text, shapes_of
-from agentic_rag_backend.ingestion.parsing.office.sheets.cell_values import format_value
 
 MAX_SLIDES = 5_000
-MAX_CHART_VALUES = 10_000
 
 _MAIN = "ppt/presentation.xml"
 
@@ -63,22 +62,22 @@ def _add_slides(builder: TextBuilder, presentation: Any) -> list[int]:
 
 def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> None:
     flatten_text(slide)
-    diagrams = sum(data.get("uri", "").endswith("/diagram") for data in slide._element.iter("{*}graphicData"))
-    builder.omissions.add("diagrams", f"slide {page}", count=diagrams)
     shapes = shapes_of(slide, height)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     spoken = notes.text.strip() if notes is not None else ""
-    contents = [(shape, _read_table(shape), _read_text(shape)) for shape in shapes]
-    if not spoken and not any(table or text for _, table, text in contents):
+    contents = [(shape, _read_table(shape), _read_text(shape), _find_drawing(shape)) for shape in shapes]
+    if not spoken and not any(table or text or drawing for _, table, text, drawing in contents):
         return
-    if not any(shape.is_title and text for shape, _, text in contents):
+    if not any(shape.is_title and text for shape, _, text, _ in contents):
         builder.add_heading(1, f"Slide {page}", page=page)
-    for shape, table, text in contents:
+    for shape, table, text, drawing in contents:
         box = shape.make_box(height)
         if table is not None:
-            table.write_table(
-                builder, _locate_rows(shape, table.row_count, page, height), header_rows=1 if shape.shape.has_chart else None
-            )
+            table.write_table(builder, _locate_rows(shape, page, height))
+        elif drawing is not None:
+            relationship = shape.shape.part.rels.get(drawing)
+            root = None if relationship is None or relationship.is_external else read_root(relationship.target_part)
+            write_drawing(builder, root, f"slide {page}", page=page, box=box)
         elif shape.is_title:
             builder.add_heading(1, text, page=page, box=box)
         else:
@@ -97,10 +96,8 @@ def _read_text(shape: PlacedShape) -> str:
 
 
 def _read_table(placed_shape: PlacedShape) -> TableGrid | None:
-    """Return the cells of a table or the data of a chart; None if the shape is neither."""
+    """Return the cells of a table; None if the shape is none."""
     shape = placed_shape.shape
-    if shape.has_chart:
-        return TableGrid(list(_chart_rows(shape.chart)))
     if not shape.has_table:
         return None
     grid = TableGrid()
@@ -111,22 +108,13 @@ def _read_table(placed_shape: PlacedShape) -> TableGrid | None:
     return grid
 
 
-def _chart_rows(chart: Any) -> Iterator[list[str]]:
-    title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
-    for plot in chart.plots:
-        series = [(chart_series.name, list(chart_series.values)[:MAX_CHART_VALUES]) for chart_series in plot.series]
-        categories = [str(category) for category in plot.categories][:MAX_CHART_VALUES]
-        yield [title, *(name for name, _ in series)]
-        for index in range(max([len(categories), *(len(values) for _, values in series)])):
-            numbers = [values[index] if index < len(values) else None for _, values in series]
-            name = categories[index] if index < len(categories) else ""
-            yield [name, *("" if number is None else format_value(number) for number in numbers)]
+def _find_drawing(shape: PlacedShape) -> str | None:
+    """Return the id of the relationship with the chart or diagram in a frame; None if there is none."""
+    return next(filter(None, map(drawing_id, shape.shape._element.iterfind("{*}graphic/{*}graphicData/*"))), None)
 
 
-def _locate_rows(shape: PlacedShape, count: int, page: int, height: float) -> list[Mapping[str, Any]]:
-    """Return the place of each row of a table. The rows of a chart all stand in the whole chart."""
-    if not shape.shape.has_table:
-        return [{"page": page, "box": shape.make_box(height)}] * count
+def _locate_rows(shape: PlacedShape, page: int, height: float) -> list[Mapping[str, Any]]:
+    """Return the place of each row of a table."""
     heights = [float(row.height or 0) for row in shape.shape.table.rows]
     share = shape.height / (sum(heights) or 1)
     places: list[Mapping[str, Any]] = []

@@ -91,7 +91,16 @@ class PlacedShape:
 
 
 def flatten_text(slide: Any) -> None:
-    """Change a slide so that its runs have superscripts, subscripts and formulas as text on the line."""
+    """Change a slide: runs have superscripts, subscripts and formulas as text on the line, and newer shapes stand by themselves.
+
+    Shapes that older programs do not know, such as texts with formulas, stand beside a picture of them in ``AlternateContent``.
+    """
+    for alternatives in list(slide._element.iter("{*}AlternateContent")):
+        parent, choice = alternatives.getparent(), alternatives.find("{*}Choice")
+        if parent is not None and choice is not None and local_name(parent) in {"spTree", "grpSp"}:
+            for shape in choice:
+                alternatives.addprevious(shape)
+            parent.remove(alternatives)
     for paragraph in slide._element.iter(_A + "p"):
         runs: list[tuple[str, etree._Element]] = []
         for child in list(paragraph):

@@ -10,15 +10,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lxml import etree
+
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import MAX_XML_DEPTH
 from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, join_scripts
+from agentic_rag_backend.ingestion.parsing.office.rtf_formulas import FORMULA_WORDS, add_formula_text, make_formula_part
 from agentic_rag_backend.ingestion.parsing.office.rtf_tables import CELL_PROPERTIES, RtfTable
+from agentic_rag_backend.ingestion.parsing.office.word.formulas import write_formula
 from agentic_rag_backend.ingestion.parsing.office.word.symbols import read_symbol
 
 MAX_DEPTH = 10_000
 """Groups within each other. Word writes fewer than 20."""
+MAX_FORMULA_PARTS = 100_000
+"""Parts of all formulas of a file, such as fractions and their numerators."""
 
 _TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]+)", re.DOTALL)
 _SKIPPED = frozenset(
@@ -48,6 +55,7 @@ _SKIPPED = frozenset(
         "listtable",
         "listoverridetable",
         "latentstyles",
+        "mmathPict",
         "mmathPr",
         "nonshppict",
         "object",
@@ -67,7 +75,7 @@ _SKIPPED = frozenset(
 _KINDS: Mapping[str, str] = {
     "annotation": "comments", "header": "headers and footers", "headerf": "headers and footers", "headerl": "headers and footers",
     "headerr": "headers and footers", "footer": "headers and footers", "footerf": "headers and footers",
-    "footerl": "headers and footers", "footerr": "headers and footers", "moMath": "formulas",
+    "footerl": "headers and footers", "footerr": "headers and footers",
 }  # fmt: skip
 """Kinds of groups with text that is not read."""
 _SCRIPTS: Mapping[str, str] = {"super": SUPERSCRIPT, "sub": SUBSCRIPT, "nosupersub": ""}
@@ -132,6 +140,8 @@ class _Group:
     in_fonts: bool = False
     script: str = ""
     left_out: _LeftOut | None = None
+    math: etree._Element | None = None
+    """The element of a formula to which the text of the group belongs."""
 
 
 @dataclass(slots=True)
@@ -165,6 +175,7 @@ class _Reader:
     nested_cells: list[str] = field(default_factory=list)
     outer_parts: list[tuple[str, str]] | None = None
     in_row: bool = False
+    formula_parts: int = 0
 
     def take_token(self, token: re.Match[bytes]) -> None:
         """Read one token: a control word or symbol, a brace, or text."""
@@ -197,7 +208,9 @@ class _Reader:
                 raise ResourceLimit(f"groups are nested more than {MAX_DEPTH} deep, which is the limit")
             self.stack.append(self.group)
         elif self.stack:
-            self.group = self.stack.pop()
+            formula, self.group = self.group.math, self.stack.pop()
+            if formula is not None and self.group.math is None and not self.group.hidden:
+                self.parts.append(("", write_formula(formula)))
             if self.notes and len(self.stack) < self.notes[-1].depth:
                 self._end_note()
 
@@ -214,13 +227,19 @@ class _Reader:
     def _flush_bytes(self) -> None:
         if self.pending:
             encoding = self.fonts.get(self.group.font if self.group.font is not None else -1, self.encoding)
-            self.parts.append((self.group.script, self.pending.decode(encoding, "replace")))
+            self._add_text(self.pending.decode(encoding, "replace"))
             self.pending.clear()
 
     def _show_text(self, text: str) -> None:
         self._flush_bytes()
         if text and not (self.group.skipped or self.group.hidden):
+            self._add_text(text)
+
+    def _add_text(self, text: str) -> None:
+        if self.group.math is None:
             self.parts.append((self.group.script, text))
+        else:
+            add_formula_text(self.group.math, text)
 
     def _begin_note(self) -> None:
         self.notes.append(_Note(len(self.stack), self.parts))
@@ -244,7 +263,11 @@ class _Reader:
     def _read_word(self, word: str, number: int | None) -> None:
         self._flush_bytes()
         starred, self.star, self.ignored = self.star, False, 0
-        if word in _SKIPPED or starred or word == "fonttbl":
+        if not self.group.skipped and (word == "moMath" or self.group.math is not None) and word in FORMULA_WORDS:
+            self._begin_formula_part(word)
+        elif word == "moMathPara":
+            return
+        elif word in _SKIPPED or starred or word == "fonttbl":
             left_out = self.group.left_out if self.group.skipped else _LeftOut(_KINDS[word]) if word in _KINDS else None
             self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl", left_out=left_out)
         elif word == "footnote" and not self.group.skipped:
@@ -261,6 +284,15 @@ class _Reader:
             _ACTIONS[word](self)
         else:
             self._read_state(word, number)
+
+    def _begin_formula_part(self, word: str) -> None:
+        """Add an element to a formula, whose text is in the group."""
+        self.formula_parts += 1
+        if self.formula_parts > MAX_FORMULA_PARTS:
+            raise ResourceLimit(f"the formulas have more than {MAX_FORMULA_PARTS} parts, which is the limit")
+        if self.group.math is not None and len(self.stack) > MAX_XML_DEPTH:
+            raise ResourceLimit(f"the parts of a formula are nested more than {MAX_XML_DEPTH} deep, which is the limit")
+        self.group = replace(self.group, math=make_formula_part(self.group.math, word), script="")
 
     def _read_state(self, word: str, number: int | None) -> None:
         if word == "uc":

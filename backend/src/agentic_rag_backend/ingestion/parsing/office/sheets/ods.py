@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from copy import copy
 from itertools import chain
 
 from lxml import etree
@@ -14,8 +15,9 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import refuse_document_type, xml_problem
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.odt import MAIN, cell_text, open_container, read_properties
-from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_unseen, read_count, read_row
+from agentic_rag_backend.ingestion.parsing.office.drawings.opendocument_objects import EmbeddedObjects
+from agentic_rag_backend.ingestion.parsing.office.odt import MAIN, cell_text, open_container, read_properties, text_of
+from agentic_rag_backend.ingestion.parsing.office.opendocument_tables import is_unseen, read_count, read_grid, read_row
 from agentic_rag_backend.ingestion.parsing.office.sheets.extent import MAX_SHEET_COLUMNS, column_name
 from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties
 from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_tables import Row, SheetTables
@@ -44,7 +46,7 @@ class OdsParser:
         title, metadata = read_properties(container)
         xml = container.read_member(MAIN)
         refuse_document_type(xml, MAIN)
-        reader = _Reader(TextBuilder(container.unzipped_bytes), xml)
+        reader = _Reader(TextBuilder(container.unzipped_bytes), xml, EmbeddedObjects(container))
         with package.report_damage("OpenDocument spreadsheet"):
             reader.read_sheets()
         hidden = {"hidden_sheets": reader.hidden_sheets} if reader.hidden_sheets else {}
@@ -58,8 +60,10 @@ class OdsParser:
 class _Reader:
     """Reads the elements one after the other and forgets each row, because the tree of a large sheet does not fit into memory."""
 
-    def __init__(self, builder: TextBuilder, xml: bytes) -> None:
+    def __init__(self, builder: TextBuilder, xml: bytes, objects: EmbeddedObjects) -> None:
         self.builder = builder
+        self._objects = objects
+        self._embedded: list[etree._Element] = []
         self.hidden_sheets: list[str] = []
         self._hidden_styles: set[str] = set()
         self._filled = 0
@@ -99,14 +103,31 @@ class _Reader:
         first_row = next(rows, None)  # the columns stand before it
         if first_row is not None:
             tables.add_rows(chain((first_row,), rows))
+        self._write_objects(name, has_heading=tables.has_heading)
+
+    def _write_objects(self, name: str, *, has_heading: bool) -> None:
+        """Add the charts and formulas of a sheet after its tables."""
+        contents = [self._objects.read_object(element) for element in self._embedded]
+        self.builder.omissions.add("embedded objects", name, count=contents.count(None))
+        if any(content is not None for content in contents) and not has_heading:
+            self.builder.add_heading(1, name, sheet=name)
+        for content in contents:
+            if content is not None and local_name(content) == "table":
+                grid, header_rows = read_grid(content, lambda cell, _: cell_text(cell), without=frozenset())
+                grid.write_table(self.builder, [{"sheet": name}] * grid.row_count, header_rows=header_rows)
+            elif content is not None:
+                self.builder.add_paragraph(text_of(content), sheet=name)
 
     def _iterate_rows(self, table: etree._Element, tables: SheetTables) -> Iterator[Row]:
         """Yield the rows of a sheet with text, and forget them. Hidden and merged cells are added to ``tables``."""
         number = column = 0
+        self._embedded = []
         for event, element in self._events:
             name = local_name(element)
             if event == "start":
                 continue
+            if name == "object":
+                self._embedded.append(copy(element))
             if name == "table" and element is table:
                 table.clear()
                 return

@@ -26,6 +26,7 @@ class SheetTables:
         name: name of the sheet.
         columns: the number in the sheet of each column of the rows.
         properties: hidden and merged cells of the sheet.
+        has_heading: whether the name of the sheet stands above its rows, which is so after the first one.
     """
 
     builder: TextBuilder
@@ -36,7 +37,7 @@ class SheetTables:
     _end: int = 0
     _hidden_rows: list[int] = field(default_factory=list)
     _merged: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    _has_heading: bool = False
+    has_heading: bool = False
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Write rows, which come in order, without the hidden ones. An empty row ends a table, unless a merged cell covers it.
@@ -83,9 +84,9 @@ class SheetTables:
 
     def _end_rows(self) -> None:
         rows, self._rows, self._end = self._rows, [], 0
-        if rows and not self._has_heading:
+        if rows and not self.has_heading:
             self.builder.add_heading(1, self.name, sheet=self.name)
-            self._has_heading = True
+            self.has_heading = True
         for start, end in self._divide_columns(rows):
             if (start, end) == (0, len(self.columns)):
                 self._write_table(rows, start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,9 @@ from python_calamine import CalamineSheet, CalamineWorkbook, SheetTypeEnum, Shee
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import xml_tree
+from agentic_rag_backend.ingestion.parsing.office.drawings.drawing_parts import write_drawing
+from agentic_rag_backend.ingestion.parsing.office.drawings.sheet_drawings import SheetDrawing
 from agentic_rag_backend.ingestion.parsing.office.sheets.cell_values import format_value
 from agentic_rag_backend.ingestion.parsing.office.sheets.extent import Positions, column_name
 from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import SheetProperties
@@ -25,10 +28,11 @@ MAX_SHEET_NAME_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True)
 class SheetSource:
-    """A sheet of a workbook: the original positions of its cells, and the properties that its file states."""
+    """A sheet of a workbook: the original positions of its cells, the properties that its file states, and its drawings."""
 
     positions: Positions = field(default_factory=Positions)
     properties: SheetProperties = field(default_factory=SheetProperties)
+    drawings: Sequence[SheetDrawing] = ()
 
 
 def add_workbook(builder: TextBuilder, workbook: CalamineWorkbook, sources: Mapping[str, SheetSource]) -> list[str]:
@@ -39,17 +43,37 @@ def add_workbook(builder: TextBuilder, workbook: CalamineWorkbook, sources: Mapp
     """
     hidden: list[str] = []
     filled = 0
+    visible = {metadata.name for metadata in workbook.sheets_metadata if metadata.visible is SheetVisibleEnum.Visible}
     for metadata in workbook.sheets_metadata:
-        if metadata.visible is not SheetVisibleEnum.Visible:
+        if metadata.name not in visible:
             hidden.append(metadata.name)
             builder.omissions.add("hidden sheets", metadata.name[:MAX_SHEET_NAME_CHARACTERS])
-        elif metadata.typ is SheetTypeEnum.WorkSheet:
-            sheet = workbook.get_sheet_by_name(metadata.name)
-            if sheet.start is not None:
-                reader = _SheetReader(sheet, sources.get(metadata.name, SheetSource()), MAX_CELLS - filled, builder)
-                reader.write_tables()
-                filled += reader.filled
+            continue
+        source = sources.get(metadata.name, SheetSource())
+        sheet = workbook.get_sheet_by_name(metadata.name) if metadata.typ is SheetTypeEnum.WorkSheet else None
+        has_heading = False
+        if sheet is not None and sheet.start is not None:
+            reader = _SheetReader(sheet, source, MAX_CELLS - filled, builder)
+            has_heading = reader.write_tables()
+            filled += reader.filled
+        if source.drawings:
+            name = metadata.name[:MAX_SHEET_NAME_CHARACTERS]
+            _write_drawings(builder, name, source.drawings, visible, has_heading=has_heading)
     return hidden
+
+
+def _write_drawings(
+    builder: TextBuilder, name: str, drawings: Sequence[SheetDrawing], visible: Set[str], *, has_heading: bool
+) -> None:
+    """Add the drawings of a sheet after its tables. Values of charts that are in the cells of visible sheets stand there."""
+    if not has_heading:
+        builder.add_heading(1, name, sheet=name)
+    for cells, xml in drawings:
+        try:
+            root = xml_tree(xml, name)
+        except UnreadableDocument:
+            root = None
+        write_drawing(builder, root, name, sheets=visible, sheet=name, **cells)
 
 
 class _SheetReader:
@@ -63,10 +87,12 @@ class _SheetReader:
         self._next_format = next(self._formats, None)
         self.filled = 0
 
-    def write_tables(self) -> None:
-        """Write the tables of the sheet."""
+    def write_tables(self) -> bool:
+        """Write the tables of the sheet. Return whether it has any."""
         name = self._sheet.name[:MAX_SHEET_NAME_CHARACTERS]
-        SheetTables(self._builder, name, self._columns, self._source.properties).add_rows(self._iterate_rows())
+        tables = SheetTables(self._builder, name, self._columns, self._source.properties)
+        tables.add_rows(self._iterate_rows())
+        return tables.has_heading
 
     def _iterate_rows(self) -> Iterator[Row]:
         """Yield the rows with a value."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import posixpath
 import zipfile
 
 from python_calamine import CalamineWorkbook
@@ -13,6 +12,8 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.drawings.drawing_parts import RELATIONSHIP_ID
+from agentic_rag_backend.ingestion.parsing.office.drawings.sheet_drawings import list_drawings, read_relationships
 from agentic_rag_backend.ingestion.parsing.office.sheets.extent import bound_sheet
 from agentic_rag_backend.ingestion.parsing.office.sheets.sheet_properties import read_formats, read_properties
 from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import SheetSource, add_workbook, report_calamine_errors
@@ -20,7 +21,6 @@ from agentic_rag_backend.ingestion.parsing.office.sheets.workbooks import SheetS
 MAX_SHEETS = 1_000
 
 _WORKBOOK, _STYLES = "xl/workbook.xml", "xl/styles.xml"
-_RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 class XlsxParser:
@@ -58,11 +58,12 @@ def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, SheetSource]]:
     with zipfile.ZipFile(io.BytesIO(copy)) as opened:
         changed: dict[str, bytes] = {}
         sheets: dict[str, SheetSource] = {}
+        read_parts: set[str] = set()
         formats = read_formats(xml_tree(opened.read(_STYLES), _STYLES) if _STYLES in opened.NameToInfo else None)
         for name, part in _list_sheets(opened):
             xml = opened.read(part)
             changed_xml, positions = bound_sheet(xml, name)
-            sheets[name] = SheetSource(positions, read_properties(xml, formats))
+            sheets[name] = SheetSource(positions, read_properties(xml, formats), [*list_drawings(opened, part, read_parts)])
             if changed_xml is not xml:
                 changed[part] = changed_xml
         if not changed:
@@ -76,13 +77,9 @@ def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, SheetSource]]:
 
 def _list_sheets(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
     """Return the name and the part of each sheet."""
-    relationships = xml_tree(opened.read("xl/_rels/workbook.xml.rels"), "xl/_rels/workbook.xml.rels")
-    targets = {
-        relationship.get("Id"): posixpath.normpath(posixpath.join("/xl", relationship.get("Target") or ""))
-        for relationship in relationships
-    }
+    targets = read_relationships(opened, _WORKBOOK)
     sheets = [sheet for sheet in xml_tree(opened.read(_WORKBOOK), _WORKBOOK).iter("{*}sheet") if sheet.get("name")]
     if len(sheets) > MAX_SHEETS:
         raise ResourceLimit(f"the workbook has {len(sheets)} sheets; the limit is {MAX_SHEETS}")
-    named_parts = [(sheet.get("name") or "", targets.get(sheet.get(_RELATIONSHIP_ID), "").lstrip("/")) for sheet in sheets]
-    return [(name, part) for name, part in named_parts if part in opened.NameToInfo]
+    named_parts = [(sheet.get("name") or "", targets.get(sheet.get(RELATIONSHIP_ID), "")) for sheet in sheets]
+    return [(name, part) for name, part in named_parts if part]

@@ -8,14 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import docx
 from docx.document import Document
-from docx.opc.part import Part
 from lxml import etree
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.drawings.drawing_parts import (
+    RELATIONSHIP_ID,
+    drawing_id,
+    read_root,
+    write_drawing,
+)
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 from agentic_rag_backend.ingestion.parsing.office.word.docx_numbering import Numbering
 from agentic_rag_backend.ingestion.parsing.office.word.docx_tables import read_table
@@ -34,11 +39,8 @@ from agentic_rag_backend.ingestion.parsing.office.word.inserted_files import MAX
 
 _MAIN = "word/document.xml"
 _NOTES = ("footnote", "endnote")
-_RELATIONSHIP = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-_UNREAD: Mapping[str, str] = {
-    "comments": "comments", "hdr": "headers and footers", "ftr": "headers and footers", "chartSpace": "charts",
-    "dataModel": "diagrams",
-}  # fmt: skip
+_UNREAD: Mapping[str, str] = {"comments": "comments", "hdr": "headers and footers", "ftr": "headers and footers"}
+_DRAWINGS: Mapping[str, str] = {"chartSpace": "charts", "dataModel": "diagrams"}
 """Root elements of parts that are not read."""
 
 
@@ -80,6 +82,8 @@ class _Reader:
         self._body = document.element.body
         roots = dict(_list_roots(document))
         parts = {kind: root for (kind, _), root in roots.items()}
+        self._drawings = {relationship_id: root for (_, relationship_id), root in roots.items()}
+        self._read_drawings: set[str] = set()
         self._styles = styles_of(parts.get("styles"))
         self._numbering = Numbering(parts.get("numbering"), self._styles)
         self._notes = dict(_read_notes(parts))
@@ -92,6 +96,9 @@ class _Reader:
             raise UnreadableDocument("the Word document is damaged: it has no body")
         self._read_blocks(self._body)
         self._end_list()
+        for relationship_id, root in self._drawings.items():
+            if relationship_id not in self._read_drawings and (kind := _DRAWINGS.get(local_name(root))):
+                self.builder.omissions.add(kind)
 
     def _count_omissions(self, roots: Iterable[etree._Element]) -> None:
         """Count the parts of the document with text that are not read, and its hidden text."""
@@ -116,7 +123,7 @@ class _Reader:
                     self._add_table(block)
                 elif name == "altChunk":
                     self._end_list()
-                    self._inserted.add_file(self.builder, block.get(_RELATIONSHIP))
+                    self._inserted.add_file(self.builder, block.get(RELATIONSHIP_ID))
 
     def _add_paragraph(self, paragraph: etree._Element) -> None:
         text = text_of(paragraph).strip()
@@ -135,17 +142,26 @@ class _Reader:
         self._add_notes(paragraph)
 
     def _add_notes(self, paragraph: etree._Element) -> None:
-        """Add the text boxes of a paragraph, and the notes that it refers to."""
+        """Add the text boxes, charts and diagrams of a paragraph, and the notes that it refers to."""
         for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=BOXES):
             name = local_name(element)
             if name in BOXES:
                 self._end_list()
                 self.builder.add_paragraph("\n".join(text_of(paragraph) for paragraph in element.iter(W + "p")))
+            elif relationship_id := drawing_id(element):
+                self._end_list()
+                self._add_drawing(relationship_id)
             elif name in {"footnoteReference", "endnoteReference"}:
                 mark = note_mark(name, element.get(W + "id"))
                 if note := self._notes.get(mark):
                     self._end_list()
                     self.builder.add_paragraph(f"[{mark}] {note}")
+
+    def _add_drawing(self, relationship_id: str) -> None:
+        """Add a chart or diagram, unless it was added before."""
+        if relationship_id not in self._read_drawings:
+            self._read_drawings.add(relationship_id)
+            write_drawing(self.builder, self._drawings.get(relationship_id))
 
     def _make_label(self, paragraph: etree._Element) -> str:
         """Count a paragraph of a list, and return its number or sign. Empty: it is in no list."""
@@ -174,31 +190,24 @@ class _Reader:
                 self._end_list()
             return
         content.grid.write_table(self.builder, header_rows=content.header_rows)
+        for element in walk_elements(table, without={*LEFT_OUT, "tbl"}):
+            if relationship_id := drawing_id(element):
+                self._add_drawing(relationship_id)
         for nested in content.nested:
             self._add_table(nested)
 
 
 def _has_text(root: etree._Element) -> bool:
-    """Return whether an element has words, or values of a chart."""
-    return any(local_name(element) in {"t", "v"} and any(map(str.isalpha, element.text or "")) for element in walk_elements(root))
+    """Return whether an element has words."""
+    return any(local_name(element) == "t" and any(map(str.isalpha, element.text or "")) for element in walk_elements(root))
 
 
 def _list_roots(document: Document) -> Iterator[tuple[tuple[str, str], etree._Element]]:
     """Yield the kind and the id of each relationship with a part, and the root element of this part."""
     for relationship in document.part.rels.values():
-        root = None if relationship.is_external else _read_root(relationship.target_part)
+        root = None if relationship.is_external else read_root(relationship.target_part)
         if root is not None:
             yield (posixpath.basename(relationship.reltype), relationship.rId), root
-
-
-def _read_root(part: Part) -> etree._Element | None:
-    """Return the root element of a part; None if it is not XML that can be read. A damaged side part loses only itself."""
-    if hasattr(part, "element"):
-        return part.element
-    try:
-        return xml_tree(part.blob, str(part.partname))
-    except UnreadableDocument:
-        return None
 
 
 def _read_notes(parts: dict[str, etree._Element]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from lxml import etree
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))
+INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))
 """Marks of functions and products that are not drawn."""
 _SIMPLE = re.compile(
     r"[^\W\d_]|[^\w\s]|\d+(?:[.,]\d+)*|[-+\u2212]?\d+|\((?:[^()]*)\)|\[[^\[\]]*\]|(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|log|ln|exp|lim|max|min|det"
@@ -22,7 +22,7 @@ def write_formula(element: etree._Element) -> str:
     """Return the text of a formula, or of a part of one. The depth is that of the XML, which its parser limits."""
     name = local_name(element)
     if name == "t":
-        return (element.text or "").translate(_INVISIBLE)
+        return (element.text or "").translate(INVISIBLE)
     if name.endswith("Pr") or name in {"del", "moveFrom", ""}:
         return ""
     if name == "f":
@@ -37,7 +37,7 @@ def write_formula(element: etree._Element) -> str:
         return f"{'∫' if sign is None else sign}{_write_scripts(element)} {_write_child(element, 'e')}"
     if name == "rad":
         degree, radicand = _write_child(element, "deg").strip(), _write_child(element, "e")
-        return f"root({degree}, {radicand})" if degree else f"√{_bracket(radicand)}"
+        return f"root({degree}, {radicand})" if degree else f"√{bracket_operand(radicand)}"
     return _write_group(element, name)
 
 
@@ -69,15 +69,16 @@ def _write_child(element: etree._Element, name: str) -> str:
 
 
 def _write_operand(element: etree._Element, name: str) -> str:
-    return _bracket(_write_child(element, name))
+    return bracket_operand(_write_child(element, name))
 
 
 def _write_scripts(element: etree._Element) -> str:
     scripts: Sequence[tuple[str, str]] = (("sub", "_"), ("sup", "^"), ("lim", "_" if local_name(element) == "limLow" else "^"))
-    return "".join(mark + _bracket(text) for name, mark in scripts if (text := _write_child(element, name).strip()))
+    return "".join(mark + bracket_operand(text) for name, mark in scripts if (text := _write_child(element, name).strip()))
 
 
-def _bracket(text: str) -> str:
+def bracket_operand(text: str) -> str:
+    """Return an operand, in brackets if it needs them."""
     text = text.strip()
     return text if not text or _SIMPLE.fullmatch(text) else f"({text})"
 

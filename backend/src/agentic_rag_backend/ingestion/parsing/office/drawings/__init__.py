@@ -1,0 +1,1 @@
+"""Charts, diagrams and embedded objects of office files, as tables, lists and formulas."""
