@@ -100,6 +100,18 @@ def test_navigation_is_kept_where_it_is_the_page() -> None:
     assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
 
 
+def test_formulas_are_read_on_one_line() -> None:
+    root = "<mfrac><mrow><mi>a</mi> <mo>+</mo> <mi>b</mi></mrow><mn>2</mn></mfrac>"
+    square = "<msup><mi>x</mi><mn>2</mn></msup><mo>=</mo>"
+    formula = f"<math><semantics><mrow>{square}{root}</mrow><annotation>x^2</annotation></semantics></math>"
+    for html, text in {
+        f"<p>So {formula}, or {formula}": "So x^2=(a+b)/2, or x^2=(a+b)/2",
+        "<p>a <math>b=<x:y>c</x:y><math>d</math></math>": "a b=cd",
+        "<math></math><p>x": "x",
+    }.items():
+        assert parse(html) == text, html
+
+
 def test_surroundings_are_measured_once_and_without_space() -> None:
     menu = "<nav><nav role=navigation><a>News</a>\n" + " " * 200 + "</nav></nav>"
     page = f"<body><div><header><h2>Site</h2>{menu}</header></div><main><header><h1>Locks</h1></header><p>The lock is old.</main>"

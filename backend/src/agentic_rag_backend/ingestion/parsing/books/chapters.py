@@ -10,6 +10,7 @@ from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
 from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, replace_by_text, replace_script
+from agentic_rag_backend.ingestion.parsing.office.drawings.mathml import write_mathml
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
@@ -67,7 +68,6 @@ _LEFT_OUT = frozenset(
         "template",
         "noscript",
         "svg",
-        "math",
         "iframe",
         "object",
         "audio",
@@ -106,11 +106,13 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
 
 
 def _normalise_chapter(root: etree._Element, omissions: Omissions, page: int) -> None:
-    """Remove hidden and deleted elements, and write superscripts and subscripts on the line."""
+    """Remove hidden and deleted elements, and write formulas, superscripts and subscripts on the line."""
     waiting = list(reversed(root))
     while waiting:
         element = waiting.pop()
-        if not isinstance(element.tag, str) or not _is_left_out(element):
+        if element.tag == "math":
+            replace_by_text(element, write_mathml(element) or "".join(element.itertext()))
+        elif not isinstance(element.tag, str) or not _is_left_out(element):
             waiting.extend(reversed(element))
         else:
             is_hidden = element.tag not in _LEFT_OUT and bool("".join(element.itertext()).strip())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agentic_rag_backend.ingestion.parsing.html.hidden import has_background, hides_text, is_white, read_style
 from agentic_rag_backend.ingestion.parsing.inline_scripts import BASE_CHARACTERS, write_subscript, write_superscript
+from agentic_rag_backend.ingestion.parsing.office.drawings.mathml import write_mathml
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 
-_UNSEEN = (
-    "script, style, noscript, template, iframe, object, svg, math > annotation, button, .katex-html[aria-hidden], del, s, strike"
-)
+_UNSEEN = "script, style, noscript, template, iframe, object, svg, button, .katex-html[aria-hidden], del, s, strike"
 """Elements that no reader sees as text. Deleted text is struck through, and inserted text stands next to it."""
 _SHEETS = "style, link[rel~=stylesheet]"
 _TYPED = frozenset({"", "text", "number", "date", "datetime-local", "month", "week", "time", "email", "tel", "url", "search"})
@@ -30,6 +30,8 @@ def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
         node.decompose()
     for node in page.css("input:not([role=button]), select, textarea"):
         node.replace_with(f" {_read_field(node)} ")
+    for node in list_outermost(page, page.css("math")):
+        node.replace_with(_write_formula(node))
     for node in page.css("sup, sub"):
         _write_script(node)
     if page.body is not None:
@@ -114,6 +116,13 @@ def _write_script(node: LexborNode) -> None:
         node.replace_with(f"[{text}]")
     else:
         node.replace_with(write_superscript(base, text))
+
+
+def _write_formula(node: LexborNode) -> str:
+    """Return the text of a formula on one line. Some pages have its source as text instead of elements."""
+    root = etree.fromstring(node.html or "", etree.HTMLParser(no_network=True))
+    formula = root.find(".//math") if root is not None else None
+    return (write_mathml(formula) if formula is not None else "") or node.text(deep=True)
 
 
 def _is_in_link(node: LexborNode) -> bool:
