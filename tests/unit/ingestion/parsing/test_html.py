@@ -100,6 +100,16 @@ def test_navigation_is_kept_where_it_is_the_page() -> None:
     assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
 
 
+def test_items_of_ordered_lists_have_their_numbers() -> None:
+    for html, text in {
+        "<ol><li>Row<ul><li>fast</ul><li><p>Rest</p></ol>": "1. Row\n- fast\n2. Rest",
+        "<ol start=7><li>Go<li value=9>End<li>": "7. Go\n9. End",
+        "<ol type=a><li>Row<ol><li>x</ol><li>Rest</ol>": "a. Row\n1. x\nb. Rest",
+        "<ol style='list-style: none'><li>Row</ol><ol start=99999999999><li>x</ol>": "- Row\n\n1. x",
+    }.items():
+        assert parse(html) == text, html
+
+
 def test_formulas_are_read_on_one_line() -> None:
     root = "<mfrac><mrow><mi>a</mi> <mo>+</mo> <mi>b</mi></mrow><mn>2</mn></mfrac>"
     square = "<msup><mi>x</mi><mn>2</mn></msup><mo>=</mo>"

@@ -9,6 +9,7 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
+from agentic_rag_backend.ingestion.parsing.html.list_items import BULLET, ListNumbers
 from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, replace_by_text, replace_script
 from agentic_rag_backend.ingestion.parsing.office.drawings.mathml import write_mathml
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
@@ -141,6 +142,7 @@ class _Chapter:
         self._block = ""
         self._listings = 0
         """Elements of preformatted text that are open."""
+        self._numbers, self._label = ListNumbers(), ""
 
     def add_blocks(self, root: etree._Element) -> None:
         """Add every block below ``root`` in its order, without recursion."""
@@ -152,6 +154,7 @@ class _Chapter:
                 if name in _BLOCKS:
                     self._end_block()
                 self._listings -= name == "pre"
+                self._label = "" if name == "li" else self._label
                 self._add_text(element.tail or "")
             elif not name or name in _LEFT_OUT:
                 self._add_text(element.tail or "")
@@ -163,6 +166,7 @@ class _Chapter:
                 if name in _BLOCKS:
                     self._end_block()
                     self._block = name
+                    self._label = self._write_label(element) if name == "li" else self._label
                 self._listings += name == "pre"
                 self._add_text(_read_own_text(element, name))
                 stack.append((element, True))
@@ -180,7 +184,14 @@ class _Chapter:
         if name in _HEADINGS:
             self._builder.add_heading(_HEADINGS[name], text, page=self._page)
         elif text:
-            self._builder.add_paragraph(f"- {text}" if name == "li" else text, page=self._page)
+            self._builder.add_paragraph(self._label + text, page=self._page)
+            self._label = ""
+
+    def _write_label(self, item: etree._Element) -> str:
+        parent = item.getparent()
+        if parent is None or parent.tag != "ol":
+            return BULLET
+        return self._numbers.write_label(parent, dict(parent.attrib), dict(item.attrib))
 
     def _read_table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
         rows = [

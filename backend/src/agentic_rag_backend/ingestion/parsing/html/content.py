@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
+from agentic_rag_backend.ingestion.parsing.html.list_items import BULLET, ListNumbers
 from agentic_rag_backend.ingestion.parsing.html.normalising import is_any_above, list_outermost, normalise_page
 from agentic_rag_backend.ingestion.parsing.html.tables import read_table
 
@@ -106,6 +107,7 @@ class _Writer:
         self._builder, self._base_level, self._nested = builder, base_level, nested
         self._inline: list[str] = []
         self._items: list[str] | None = None
+        self._numbers, self._label = ListNumbers(), BULLET
 
     def end_block(self) -> None:
         """Add the collected inline text as a paragraph, or as a line of the list."""
@@ -115,8 +117,8 @@ class _Writer:
             return
         if self._items is None:
             self._builder.add_paragraph(text)
-        elif text.strip() == "-":  # the item's text is in a block of its own
-            self._inline.append("- ")
+        elif text.strip() == self._label.strip():  # the item's text is in a block of its own
+            self._inline.append(self._label)
         else:
             self._items.append(text.strip())
 
@@ -152,7 +154,8 @@ class _Writer:
         elif tag in {"ul", "ol"} and self._items is None:
             self._write_list(node, depth)
         elif tag == "li" and self._items is not None:
-            self._inline[:] = ["- "]
+            self._label = self._write_label(node)
+            self._inline[:] = [self._label]
             self.write_children(node, depth + 1)
         else:
             self.write_children(node, depth + 1)
@@ -176,6 +179,12 @@ class _Writer:
         grid.write_table(self._builder, header_rows=table.count_header_rows())
         for inner in nested:
             self._write_table(inner, depth + 1)
+
+    def _write_label(self, item: LexborNode) -> str:
+        parent = item.parent
+        if parent is None or parent.tag != "ol":
+            return BULLET
+        return self._numbers.write_label(parent.mem_id, parent.attributes, item.attributes)
 
     def _write_list(self, node: LexborNode, depth: int) -> None:
         self._items = []
