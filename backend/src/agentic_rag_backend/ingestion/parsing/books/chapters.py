@@ -20,67 +20,15 @@ _BREAK = "\0"
 _BLANK = "\1"
 """A space of preformatted text."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = (
-    frozenset(
-        [
-            "address",
-            "article",
-            "aside",
-            "blockquote",
-            "body",
-            "caption",
-            "dd",
-            "details",
-            "div",
-            "dl",
-            "dt",
-            "fieldset",
-            "figcaption",
-            "figure",
-            "footer",
-            "form",
-            "header",
-            "hr",
-            "html",
-            "li",
-            "main",
-            "nav",
-            "ol",
-            "p",
-            "pre",
-            "section",
-            "table",
-            "tbody",
-            "td",
-            "tfoot",
-            "th",
-            "thead",
-            "tr",
-            "ul",
-        ]
-    )
-    | _HEADINGS.keys()
-)
-_LEFT_OUT = frozenset(
-    [
-        "head",
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "svg",
-        "iframe",
-        "object",
-        "audio",
-        "video",
-        "canvas",
-        "rt",
-        "rp",
-        "del",
-        "s",
-        "strike",
-    ]
-)
+_BLOCKS = _HEADINGS.keys() | {
+    "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "html", "li", "main", "nav", "ol", "p", "pre", "section",
+    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_LEFT_OUT = frozenset({
+    "head", "script", "style", "template", "noscript", "svg", "iframe", "object", "audio", "video", "canvas", "rt", "rp",
+    "del", "s", "strike",
+})  # fmt: skip
 
 
 def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:

@@ -21,41 +21,11 @@ _CHROME_OF_PAGE = "header, footer"
 _SECTIONS = frozenset({"main", "article", "section", "aside", "nav"})
 """Elements whose headers and footers are theirs, and not those of the page."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "ul",
-    ]
-)
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "li", "main", "nav", "ol", "p", "pre",
+    "section", "summary", "table", "ul",
+})  # fmt: skip
 _SPACE = re.compile(r"\s+")
 
 
