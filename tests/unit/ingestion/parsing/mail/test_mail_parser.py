@@ -125,6 +125,14 @@ def test_further_and_cancelled_times_of_an_event_are_read() -> None:
     )
 
 
+def test_a_wrong_charset_of_a_message_is_reported_once() -> None:
+    part = "--b\nContent-Type: text/plain; charset=iso-8859-1\n\n© 2002\n"
+    content = f"Subject: Locks\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{part}{part}--b--\n"
+    parsed = PARSER.parse(content.encode())
+    assert parsed.text == "Subject: Locks\n\n© 2002\n\n© 2002"
+    assert parsed.warnings == ("the text is utf-8, not iso-8859-1, as the message declares",)
+
+
 def test_readable_attachments_are_sections_and_others_are_named_with_the_reason() -> None:
     made = message()
     made.add_attachment(
