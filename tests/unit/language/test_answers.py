@@ -17,6 +17,7 @@ def test_items_of_each_kind() -> None:
         ("It may open in May.", AnswerKind.TIME, ["in May"]),
         ("It opened late.", AnswerKind.TIME, []),
         ("A corridor 400 metres wide, with 3 gates.", AnswerKind.MEASURE, ["400"]),
+        ("The beam is 3[12] metres wide, and 4[long] metres.", AnswerKind.MEASURE, ["3", "4"]),
         ("It lent 1.8 million crowns.", AnswerKind.MONEY, ["1.8", "million"]),
         ("It lent three boats in 2009.", AnswerKind.MONEY, []),
         ("Two thirds, or 67 %, agreed.", AnswerKind.PERCENT, ["Two", "67"]),

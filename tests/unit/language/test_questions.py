@@ -67,3 +67,5 @@ def test_related_words_share_a_stem_and_numbers_are_equal() -> None:
     assert is_related_form("grow", ["grew"])
     assert not is_related_form("harbour", ["harvest"])
     assert not is_related_form("38460", ["384601"])
+    assert not is_related_form("port038", ["port001", "port03"])
+    assert is_related_form("covid19", ["covid", "covid19"])

@@ -68,6 +68,7 @@ _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _WEBSITE = re.compile(r"\bhttps?://\S{1,200}|(?<![\w@.])(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,12}\b(?!@)", re.IGNORECASE)
 _AGE = re.compile(r"(?<=[a-z], )\d{1,3}(?=[,.;)])|\bage[ds]?(?: of)? (\d{1,3}\b|[a-z-]{3,20}\b)", re.IGNORECASE)
 _OF_AGE = re.compile(r"\bhow old\b|\bage\b", re.IGNORECASE)
+_NOTE_MARK_CHARACTERS = 6
 _AFTER = 30
 """Characters after a number in which its unit stands."""
 
@@ -105,12 +106,20 @@ def _find_amounts(text: str, question: str) -> Iterator[Span]:
 def _find_measures(text: str, question: str) -> Iterator[Span]:
     unit = next((units for pattern, units in _MEASURED if pattern.search(question)), _UNIT)
     for match in _match_new(_NUMBERS, text, question):
-        if unit.match(text, match.end(), match.end() + _AFTER):
+        end = _skip_note_mark(text, match.end())
+        if unit.match(text, end, end + _AFTER):
             yield match.span()
     if _OF_AGE.search(question):
         yield from (match.span() for match in _AGE.finditer(text))
     if _SINCE.search(question):
         yield from _find_times(text, question)
+
+
+def _skip_note_mark(text: str, start: int) -> int:
+    """Return the end of the mark of a note at ``start``, such as that of "3[12] metres", or ``start``."""
+    if text.startswith("[", start):
+        return text.find("]", start, start + _NOTE_MARK_CHARACTERS) + 1 or start
+    return start
 
 
 def _find_names(text: str, question: str) -> Iterator[Span]:

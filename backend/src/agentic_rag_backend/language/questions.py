@@ -223,13 +223,16 @@ def is_related_form(form: str, other_forms: Iterable[str]) -> bool:
     """Return whether ``form`` is in ``other_forms`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
 
     Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ
-    on either side. Numbers must be equal.
+    on either side. Numbers must be equal, and so must codes, which are letters with digits ("port038" and "port001").
     """
     base = _IRREGULAR.get(form, form)
+    is_code = any(map(str.isdigit, form))
     for other_form in other_forms:
         if base == _IRREGULAR.get(other_form, other_form):
             return True
         if form[:_LEAST_COMMON] != other_form[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
+            continue
+        if is_code and any(map(str.isdigit, other_form)):
             continue
         common = next(
             (n for n, (a, b) in enumerate(zip(form, other_form, strict=False)) if a != b), min(len(form), len(other_form))

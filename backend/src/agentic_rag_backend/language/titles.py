@@ -11,6 +11,25 @@ UNTITLED = "Untitled document"
 """Title of a document whose text has no line that the check at upload can read."""
 
 
+MAX_EXTENSION_CHARACTERS = 5
+
+
+def words_of_name(key: str) -> list[str]:
+    """Return the words of a file's name, each once, without the folder and the extension.
+
+    Args:
+        key: the caller's key, which is the name of an uploaded file by default. Without an extension, it is no name.
+    """
+    stem, _, extension = key.rpartition("/")[2].rpartition(".")
+    is_name = stem and extension.isalnum() and len(extension) <= MAX_EXTENSION_CHARACTERS
+    return list(dict.fromkeys(split_words(stem))) if is_name else []
+
+
+def split_words(text: str) -> list[str]:
+    """Return the runs of letters and digits."""
+    return "".join(character if character.isalnum() else " " for character in text).split()
+
+
 def is_excerpt(title: str) -> bool:
     """Return whether a title is the beginning of a text, or missing. It names nothing, and has no subject and no date."""
     return title.rstrip().endswith(EXCERPT_MARK) or title == UNTITLED

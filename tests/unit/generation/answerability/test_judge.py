@@ -99,6 +99,20 @@ def test_the_year_of_a_document_counts_as_its_title() -> None:
     assert lexical_features(reading)["numbers_absent"].tolist() == [0.0, 1.0]
 
 
+def test_rows_have_the_name_of_their_first_column_and_numbers_without_unit() -> None:
+    table = "| Quay | Berth | Depth |\n|---|---|---|\n| North | N2 | 6.1 |\n| South | N3 | 4 m |\n"
+    for question, held, in_window, items in (
+        ("Which quay is berth N2?", [0.0, 1.0, 1.0], [1.0, 1.0, 1.0], None),
+        ("What is the depth of N2?", [1.0, 1.0], [1.0, 1.0], ["6.1"]),
+        ("What is the width of N2?", [0.0, 1.0], [0.0, 1.0], []),
+    ):
+        reading = read_evidence(read_question(question), [PassageText("Fleet", table, 1.0)])
+        first = reading.sentences[0]
+        assert (reading.held[:, 0].tolist(), reading.in_window[:, 0].tolist()) == (held, in_window)
+        spans = first.items(reading.question)
+        assert items == (None if spans is None else [first.text[start:end] for start, end in spans])
+
+
 def test_features_of_words() -> None:
     reading = read_evidence(
         read_question("Who did not accept the first medal of 1998?"),

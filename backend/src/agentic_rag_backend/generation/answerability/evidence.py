@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.question import Matches, Matrix, QuestionReading
 from agentic_rag_backend.language.answers import Span, answer_spans
-from agentic_rag_backend.language.entries.base import Entry, sentence_of
+from agentic_rag_backend.language.entries.base import BETWEEN_VALUES, Entry, sentence_of
 from agentic_rag_backend.language.entries.reading import read_entries
 from agentic_rag_backend.language.independence import refers_back
+from agentic_rag_backend.language.questions import AnswerKind, is_related_form
 from agentic_rag_backend.language.sentences import Sentence, is_statement
 from agentic_rag_backend.language.words import STOP_WORDS, Word, all_forms, content_forms, words
 
@@ -42,7 +43,8 @@ class Unit:
     """``passage.text[start:end]``.
 
     ``text`` states the unit: a row has the names of its columns. ``block`` is the number of its table or list, None for a
-    sentence. ``context`` is the line above its table, or the line that introduces its list.
+    sentence. ``context`` is the line above its table, or the line that introduces its list. ``label`` is the name of the first
+    column of a row, which ``text`` leaves out if the cell is a word.
     """
 
     kind: UnitKind
@@ -51,6 +53,7 @@ class Unit:
     text: str
     block: int | None = None
     context: str = ""
+    label: str = ""
 
     @property
     def in_context(self) -> str:
@@ -86,7 +89,8 @@ def units_of(text: str, header: str = "") -> list[Unit]:
 def _units_of_entry(text: str, entry: Entry, number: int) -> Iterator[Unit]:
     if entry.table is not None:
         # Tables and lists have numbers of their own; those of tables are negative.
-        yield Unit("row", max(0, entry.start), entry.end, sentence_of(entry), -1 - entry.table, entry.context)
+        text = sentence_of(entry)
+        yield Unit("row", max(0, entry.start), entry.end, text, -1 - entry.table, entry.context, entry.subject_label)
         return
     opening = text.find(entry.subject, max(0, entry.start), entry.end) if entry.subject else -1
     if opening >= 0:
@@ -232,8 +236,22 @@ class EvidenceSentence:
         return self.unit.block is not None
 
     def items(self, question: QuestionReading) -> list[Span] | None:
-        """Return the items of its text that may answer, see `answer_spans`."""
-        return answer_spans(self.text, question.asked, question.text)
+        """Return the items of its text that may answer, see `answer_spans`.
+
+        In a table or list, a number needs no unit if the question has a word of its label, such as "Depth: 6.1".
+        """
+        spans = answer_spans(self.text, question.asked, question.text)
+        if spans or not self.is_entry or question.asked is not AnswerKind.MEASURE:
+            return spans
+        return [
+            span for span in answer_spans(self.text, AnswerKind.NUMBER, question.text) or () if self._is_labelled(span, question)
+        ]
+
+    def _is_labelled(self, span: Span, question: QuestionReading) -> bool:
+        """Return whether an item is the first word after a label that has a word of the question."""
+        label, colon, between = self.text[: span[0]].rpartition(BETWEEN_VALUES)[2].rpartition(": ")
+        forms = content_forms(label.rpartition(" – ")[2])
+        return bool(colon) and not between.strip() and any(is_related_form(form, forms) for form in question.forms)
 
     @cached_property
     def leans(self) -> bool:
@@ -277,7 +295,7 @@ class EvidenceReading:
     def in_window(self) -> Matrix:
         """(q, s): 1 if the sentence, a neighbour, a sentence to which it refers, or the title contains the term.
 
-        Neighbours of an entry are about something else. The line above its table counts instead.
+        Neighbours of an entry are about something else. The line above its table and the name of its first column count instead.
         """
         window = self.held.copy()
         for number, earlier in enumerate(self.referred):
@@ -288,7 +306,7 @@ class EvidenceReading:
         window[:, 1:] = np.maximum(window[:, 1:], self.held[:, :-1] * joined)
         window[:, :-1] = np.maximum(window[:, :-1], self.held[:, 1:] * joined)
         if alone.any():
-            above = [content_forms(sentence.unit.context) for sentence in self.sentences]
+            above = [content_forms(f"{sentence.unit.context} {sentence.unit.label}") for sentence in self.sentences]
             window = np.maximum(window, self.matches.of(above))
         return np.asarray(np.maximum(window, self.titled[:, self.passage_of]), dtype=np.float32)
 

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.language.titles import split_words, words_of_name
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import NodeKind, VectorPoint
+
+
+def add_name_words(text: str, key: str | None) -> str:
+    """Return the words under which a chunk is searched: ``text``, and those of the file's name that it lacks."""
+    words = words_of_name(key or "")
+    known_words = set(split_words(text.casefold())) if words else set()
+    new_words = [word for word in words if word.casefold() not in known_words]
+    return "\n".join((text, " ".join(new_words))) if new_words else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +48,7 @@ class PointFields:
             id=item.chunk.id,
             kind=NodeKind.CHUNK,
             dense=item.vector,
-            text=passage_text(self.title, item.chunk),
+            text=add_name_words(passage_text(self.title, item.chunk), self.key),
             document_id=self.document_id,
             version=self.version,
             key=self.key,

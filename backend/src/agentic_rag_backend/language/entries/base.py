@@ -14,7 +14,7 @@ MAX_HEADER_CHARACTERS = 1500
 """Length of the lines that name a table's columns, or introduce a list. With longer ones, it is text."""
 _BLANK = frozenset({"", "-", "–", "—", "...", "…"})
 """Cells that state nothing."""
-_BETWEEN_VALUES = "; "
+BETWEEN_VALUES = "; "
 _LINK = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _TAG = re.compile(r"<[/!]?[a-zA-Z][^<>]*+>")
 _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)|\[\s*\d[\d\s,;–-]*+\]")
@@ -43,6 +43,7 @@ class Entry:
 
     ``subject`` is the first cell of a row, or the line that introduces a list; it may be empty. ``blank`` are the columns without
     a value. Rows of a table have the same number ``table``; a list has none. ``context`` is the line above a table.
+    ``subject_label`` is the name of the column of the subject.
     """
 
     start: int
@@ -52,6 +53,7 @@ class Entry:
     blank: tuple[str, ...] = ()
     table: int | None = None
     context: str = ""
+    subject_label: str = ""
 
     @property
     def row(self) -> bool:
@@ -81,7 +83,7 @@ def sentence_of(entry: Entry, values: Iterable[EntryValue] | None = None) -> str
         values: the values to state; None: all.
     """
     chosen = entry.values if values is None else tuple(values)
-    values_text = _BETWEEN_VALUES.join(map(str, chosen))
+    values_text = BETWEEN_VALUES.join(map(str, chosen))
     text = _choose_separator(chosen).join(filter(None, (entry.subject, values_text)))
     return text if _ENDED.search(text) else f"{text}."
 
@@ -106,14 +108,14 @@ def row_of(
 
     The first cell is the subject. If it is no word, it has the name of its column ("Year 2023").
     """
-    subject, first_value = "", 0
+    subject, label, first_value = "", "", 0
     if len(labels) > 1 and cells:
         label, subject_text, first_value = labels[0], cells[0][0], 1
         subject = f"{label} {subject_text}" if label and subject_text and not subject_text[0].isalpha() else subject_text
     pairs = list(zip(labels[first_value:], cells[first_value:], strict=False))
     values = tuple(EntryValue(label, *cell) for label, cell in pairs if cell[0])
     blank = (*(label for label, cell in pairs if not cell[0]), *labels[first_value + len(pairs) :])
-    return Entry(start, end, subject, values, blank, table, context)
+    return Entry(start, end, subject, values, blank, table, context, label)
 
 
 def names_columns(cells: Sequence[str]) -> bool:
