@@ -8,6 +8,8 @@ from typing import Any
 
 from agentic_rag_backend.language.questions import Literals
 from agentic_rag_backend.retrieval.agentic.findings import Reflection
+from agentic_rag_backend.retrieval.hops import share, subject_keys
+from agentic_rag_backend.retrieval.rerank import graph as graph_reranker
 from agentic_rag_backend.retrieval.strategies import graph as strategy
 
 GENERAL = ("examples", "realdocs", "hotpotqa", "musique", "squad2")
@@ -58,7 +60,7 @@ def unwalked(_graph: Any, evidence: strategy.GraphEvidence) -> dict[str, float]:
 def always_walked(graph: Any, evidence: strategy.GraphEvidence) -> dict[str, float]:
     """Return the product of walk and hybrid score, also for a question without entities."""
     walked = strategy.walked_mass(graph, evidence)
-    factors = strategy.share(walked.mass**0.5, strategy.subject_keys(graph, walked.numbers)).tolist()
+    factors = share(walked.mass**0.5, subject_keys(graph, walked.numbers)).tolist()
     by_id = dict(zip([graph.chunk_ids[number] for number in walked.numbers.tolist()], factors, strict=True))
     by_id |= {id: mass**0.5 for id, mass in walked.outside.items()}
     scores = {id: (evidence.hybrid.get(id, 0.0) + strategy.SCORE_BASE) * factor for id, factor in by_id.items()}
@@ -66,10 +68,17 @@ def always_walked(graph: Any, evidence: strategy.GraphEvidence) -> dict[str, flo
     return {id: score / best for id, score in scores.items()}
 
 
+def single_masses(pool: graph_reranker.Pool) -> list[float]:
+    """Return the square root of the walk mass of each candidate ÷ the greatest one."""
+    roots = [value**0.5 for value in graph_reranker.walk(pool)]
+    best = max(roots, default=0.0) or 1.0
+    return [root / best for root in roots]
+
+
 GRAPH, HOPS, STAGES = "retrieval.strategies.graph", "retrieval.hops", "retrieval.stages"
 NAMESAKES, AGENTIC = f"{STAGES}.namesakes", "retrieval.agentic"
 LEGS, RERANK = "retrieval.options.leg_weights", "retrieval.rerank.graph"
-TEMPORAL, EVENTS = "retrieval.strategies.temporal_search", "retrieval.strategies.event_dates:EventDates"
+TEMPORAL = "retrieval.strategies.temporal_search"
 
 CASES: Mapping[str, Case] = {
     # The strategy graph.
@@ -94,31 +103,22 @@ CASES: Mapping[str, Case] = {
         wraps=True,
     ),
     "hop: cosines that the leg lacks": Case({f"{GRAPH}:GraphRetriever:_exact_cosines": give_later({})}),
-    "hop: not over names of the question": Case(
-        {f"{GRAPH}:expand": lambda whole: lambda graph, beam, *, without: whole(graph, beam, without=set())}, wraps=True
-    ),
     # Stages.
     "names: shared names, in all": Case(
         {f"{NAMESAKES}:NamesakeRetriever:_find_names": give_later(())}, ("graph", "hybrid"), NAMES
     ),
     "names: described names, in all": Case({f"{NAMESAKES}:described_names": give(())}, ("graph", "hybrid"), NAMES),
-    "names: undecided documents": Case({f"{NAMESAKES}:fitting": first}, ("graph", "hybrid"), NAMES),
     "names: a passage of each bearer": Case(
         {f"{NAMESAKES}:NamesakeRetriever:_add_bearers": lambda self, query, names, retrieval: give_later(retrieval)()},
         ("graph", "hybrid"),
         NAMES,
     ),
-    "names: forms that one bearer has alone": Case({f"{NAMESAKES}:_alone_with": give(set())}, ("graph", "hybrid"), NAMES),
     "names: what a bearer belongs to": Case(
-        {f"{NAMESAKES}:find_belongings": give(frozenset()), f"{STAGES}.described_names:find_belongings": give(frozenset())},
+        {f"{STAGES}.described_names:find_belongings": give(frozenset())},
         ("graph", "hybrid"),
         NAMES,
     ),
     "names: kinds of the question": Case({f"{STAGES}.described_names:_shares": give(False)}, ("graph", "hybrid"), NAMES),
-    "names: words of a description": Case({f"{STAGES}.described_names:_has_word": give(False)}, ("graph", "hybrid"), NAMES),
-    "names: neighbours of the question's names": Case(
-        {"knowledge.tenant_graph.graph:SharedChunks:sharing": give(set())}, ("graph", "hybrid"), NAMES
-    ),
     # Hybrid search and its reranker.
     "hybrid: leaning to words": Case({f"{LEGS}:_find_leaning": give(None)}, ("hybrid",)),
     "hybrid: identifiers": Case(
@@ -128,19 +128,7 @@ CASES: Mapping[str, Case] = {
         {f"{LEGS}:find_literals": lambda whole: lambda text: Literals((), whole(text).identifiers)}, ("hybrid",), wraps=True
     ),
     "hybrid: scripts": Case({f"{LEGS}:is_mostly_latin": give(True)}, ("hybrid",)),
-    "rerank graph: means of titles": Case(
-        {
-            f"{RERANK}:SIGNALS": {
-                "mass": lambda pool: (lambda roots: [value / (max(roots, default=0.0) or 1.0) for value in roots])(
-                    [
-                        value**0.5
-                        for value in __import__("agentic_rag_backend.retrieval.rerank.graph", fromlist=["walk"]).walk(pool)
-                    ]
-                )
-            }
-        },
-        ("hybrid",),
-    ),
+    "rerank graph: means of titles": Case({f"{RERANK}:SIGNALS": {"mass": single_masses}}, ("hybrid",)),
     "rerank graph: in all": Case(
         {f"{STAGES}.pipeline:RerankedRetriever:retrieve": lambda self, query: self._candidates.retrieve(query)}, ("hybrid",)
     ),
@@ -164,8 +152,5 @@ CASES: Mapping[str, Case] = {
     # Times.
     "temporal: in all": Case({f"{TEMPORAL}:time_phrase": give(None)}, ("temporal",), TIMES),
     "temporal: fit of dates": Case({f"{TEMPORAL}:preferring": first}, ("temporal",), TIMES),
-    "temporal: dates in the text": Case({f"{TEMPORAL}:find_moments": give(())}, ("temporal",), TIMES),
     "temporal: dates of documents": Case({f"{TEMPORAL}:document_period": give(None)}, ("temporal",), TIMES),
-    "temporal: events dated by facts": Case({f"{EVENTS}:_of_facts": give_later(None)}, ("temporal",), TIMES),
-    "temporal: events dated by sentences": Case({f"{EVENTS}:_of_passages": give_later(None)}, ("temporal",), TIMES),
 }

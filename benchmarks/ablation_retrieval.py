@@ -17,19 +17,19 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from ablation_cases import CASES, Case
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_passages
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.language.times import time_phrase
-from ablation_cases import CASES, Case
 from corpora import ingest, rebuild
 from report import ROOT, data, finish, make_settings, quiet
 from reranking import question_set, reranking
@@ -39,7 +39,6 @@ SETS = ("examples", "realdocs", "name_collisions", "affiliations", "hotpotqa", "
 NAME_SETS = ("name_collisions", "affiliations")
 PACKAGE = "agentic_rag_backend"
 LEAST_OVERLAP = 0.8
-MOST_TIMES = 150
 LIMIT = 10
 WHOLE = "nothing"
 SUFFIXES = (".md", ".txt")
@@ -119,7 +118,8 @@ async def settle(services: Container, tenant: Any) -> None:
 async def real_questions(services: Container, tenant: Tenant, folder: Path) -> list[Question]:
     """Return the questions about real documents with the chunks that contain the quoted passages."""
     spec = importlib.util.spec_from_file_location("score", folder / "realdocs" / "score.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     score = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(score)
     documents = services.catalogue.documents
@@ -193,8 +193,7 @@ async def questions_of(services: Container, tenant: Tenant, name: str, folder: P
     if name == "times":
         rows = [row for row in read_lines(folder / "squad2" / "questions.jsonl") if row["answerable"]]
         dated = [row for row in rows if time_phrase(row["question"], datetime.now(UTC)) is not None]
-        step = max(1, len(dated) // MOST_TIMES)
-        return [Question(row["question"], [frozenset([row["passage"]])]) for row in dated[::step]]
+        return [Question(row["question"], [frozenset([row["passage"]])]) for row in dated]
     return [Question(each.question, [frozenset([gold]) for gold in each.gold]) for each in question_set(folder, name).questions]
 
 
@@ -218,10 +217,11 @@ async def ask(services: Container, tenant: Tenant, question: Question, strategy:
     return await services.retrievers.get(strategy).retrieve(query)
 
 
-async def measure(services: Container, name: str, folder: Path, chosen: Mapping[str, Case]) -> dict[str, Any]:
+async def measure(services: Container, name: str, folder: Path, chosen: Mapping[str, Case], most: int) -> dict[str, Any]:
     """Return the rows of each case and strategy of a set."""
     tenant = await fill(services, "squad2" if name == "times" else name, folder)
     questions = await questions_of(services, tenant, name, folder)
+    questions = [questions[place * len(questions) // most] for place in range(most)] if len(questions) > most else questions
     pairs = [(label, case, strategy) for label, case in chosen.items() for strategy in case.strategies if name in case.sets]
     whole = [(WHOLE, Case(), strategy) for strategy in dict.fromkeys(strategy for *_, strategy in pairs)]
     values: dict[tuple[str, str], list[list[float] | None]] = {(label, strategy): [] for label, _, strategy in (*whole, *pairs)}
@@ -250,13 +250,13 @@ def row(values: Sequence[list[float] | None], whole: Sequence[list[float] | None
     }
 
 
-async def measure_all(folder: Path, filled: Path, sets: Sequence[str], chosen: Mapping[str, Case]) -> dict[str, Any]:
+async def measure_all(folder: Path, filled: Path, sets: Sequence[str], chosen: Mapping[str, Case], most: int) -> dict[str, Any]:
     """Measure the sets, each in its own tenant of one data folder."""
     settings = make_settings(data_dir=filled, community_auto_rebuild=False, search_cache_mb=0)
     results = {}
     async with open_container(settings) as services:
         for name in sets:
-            results[name] = await measure(services, name, folder, chosen)
+            results[name] = await measure(services, name, folder, chosen, most)
             print(markdown({name: results[name]}), flush=True)
     return results
 
@@ -279,6 +279,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--filled", type=Path, required=True, help="data folder that keeps the ingested sets")
+    parser.add_argument("--questions", type=int, default=300, help="maximum number of questions of a set, at even distances")
     parser.add_argument("--cases", nargs="*", default=list(CASES), help="cases by name")
     arguments = parser.parse_args()
     quiet()
@@ -286,7 +287,7 @@ def main() -> int:
     if folder is None:
         return 0
     chosen = {label: case for label, case in CASES.items() if any(part in label for part in arguments.cases)}
-    results = asyncio.run(measure_all(folder, arguments.filled, arguments.sets, chosen))
+    results = asyncio.run(measure_all(folder, arguments.filled, arguments.sets, chosen, arguments.questions))
     return finish(f"ablation_retrieval-{'-'.join(arguments.sets)}", results, markdown(results), [])
 
 

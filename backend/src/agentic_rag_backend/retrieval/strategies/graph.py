@@ -203,7 +203,7 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     evidence = gather_evidence(graph, query, candidates)
     direct = direct_scores(graph, evidence)
     by_number = number_chunks(graph, {item.id: item.score for item in rank_scores(direct)})
-    reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
+    reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM]))
     cosines = convert_cosines(number_chunks(graph, evidence.cosine), scale)
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
