@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
 from agentic_rag_backend.language.descriptions import Description, describe, find_belongings, find_mentions, names_of
@@ -21,6 +22,7 @@ from agentic_rag_backend.language.words import content_forms, names_and_numbers,
 SAMPLE = 15
 """First results in which another description proves that the name is shared. A constant: the request's limit has no effect."""
 
+NOTHING_KNOWN: Mapping[tuple[str, ...], Set[str]] = MappingProxyType({})
 _PERSON = "person"
 _MAX_NAMES = 20
 """First names of a question that are described. Each is compared at every word of the question."""
@@ -76,7 +78,7 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
 
 
 def keep_described_bearers(
-    retrieval: Retrieval, names: Sequence[DescribedName], own_documents: Set[str] = frozenset()
+    retrieval: Retrieval, names: Sequence[DescribedName], own_documents: Mapping[tuple[str, ...], Set[str]] = NOTHING_KNOWN
 ) -> Retrieval:
     """Return the results without passages and facts about other bearers of the names.
 
@@ -84,14 +86,16 @@ def keep_described_bearers(
     out, too: they may be about either.
 
     Args:
-        own_documents: documents that are known to be about the described bearers. Their passages stay.
+        own_documents: the documents about the described bearer, by names that are known to be shared. Their passages stay.
     """
     for name in names:
         sample = [_text(hit) for hit in retrieval.hits[:SAMPLE]]
-        if any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample)):
+        known = name.forms in own_documents
+        if known or (any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample))):
+            documents = own_documents.get(name.forms, frozenset())
 
-            def stays(document_id: str, text: str, name: DescribedName = name) -> bool:
-                return document_id in own_documents or not (name.is_other(text) or name.is_open(text))
+            def stays(document_id: str, text: str, name: DescribedName = name, documents: Set[str] = documents) -> bool:
+                return document_id in documents or not (name.is_other(text) or name.is_open(text))
 
             hits = tuple(hit for hit in retrieval.hits if stays(hit.visible.chunk.document_id, _text(hit)))
             facts = tuple(fact for fact in retrieval.facts if stays(fact.document_id, fact.fact))

@@ -117,7 +117,8 @@ class NamesakeRetriever:
         described = described_names(query.text)
         query = narrow_query(query, names)
         retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
-        retrieval = keep_described_bearers(retrieval, described)
+        own_documents = {tuple(word.form for word in words(name.name)): name.own_documents for name in names if name.decided}
+        retrieval = keep_described_bearers(retrieval, described, own_documents)
         retrieval = await self._add_bearers(query, names, retrieval)
         retrieval = await self._describe_entities(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
         times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}

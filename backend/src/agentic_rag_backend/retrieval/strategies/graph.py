@@ -227,7 +227,7 @@ class GraphRetriever:
         """Return chunks with their paths, and facts. Without a graph, the results are those of hybrid search."""
         query = query.with_candidates(NEAR)
         candidates, (graph, graph_failures), statements = await asyncio.gather(
-            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
+            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights_of(query).weights.by_leg()),
             shown_graph(self._graphs, query),
             self._facts.candidates(query),
         )
