@@ -48,7 +48,7 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 # Exit code 5 means that no test was selected, which is no failure when ARGS selects.
 # ARGS selects tests, and a part of the tests says nothing about coverage: the gate is checked only without ARGS.
 UNCOVERED := $(patsubst %,tests/unit/%.py,test_wording api/documentation/test_openapi api/responses/test_attachments cli/test_app \
-	ingestion/chunking/test_chunking ingestion/parsing/code/test_code knowledge/extraction/test_rules \
+	documents/chunking/test_chunking documents/parsing/code/test_code knowledge/extraction/test_rules \
 	knowledge/tenant_graph/test_linking knowledge/tenant_graph/test_pagerank knowledge/visible/test_succession \
 	raptor/structure/test_clustering retrieval/options/test_filters retrieval/test_rank_fusion stores/vector/qdrant/test_ranks)
 COVERED := \

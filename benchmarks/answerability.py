@@ -21,21 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import agentic_rag_backend.generation.answerability as package
-from agentic_rag_backend.generation.answerability.estimate import (
+import agentic_rag_backend.answering.answerability as package
+from agentic_rag_backend.answering.answerability.estimate import (
     SPECIFIC,
     account_confidence,
     account_features,
     answer_features,
     estimate_confidence,
 )
-from agentic_rag_backend.generation.answerability.evidence import (
+from agentic_rag_backend.answering.answerability.evidence import (
     EvidenceReading,
     read_evidence,
 )
-from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.question import read_question
-from agentic_rag_backend.generation.answerability.selection import (
+from agentic_rag_backend.answering.answerability.judge import AnswerJudge
+from agentic_rag_backend.answering.answerability.question import read_question
+from agentic_rag_backend.answering.answerability.selection import (
     FILE,
     Bridges,
     Coefficients,
@@ -46,7 +46,7 @@ from agentic_rag_backend.generation.answerability.selection import (
     select,
     sum_new_rarity,
 )
-from agentic_rag_backend.generation.answerability.sentence_features import lexical_features
+from agentic_rag_backend.answering.answerability.sentence_features import lexical_features
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.documents.chunking.registry import options_of
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.ingestion.accept.uploads import Upload
-from agentic_rag_backend.ingestion.chunking.registry import options_of
 from corpora import ingest_uploads
 from report import data, finish, make_settings, quiet
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentic_rag_backend.answering.claims.base import Verdict
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
 from agentic_rag_backend.evaluation.datasets import load_passages
-from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from altered_sentences import Case, cases
 from report import data, finish, quiet
 

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import report
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_passages
 from agentic_rag_backend.ingestion.accept.uploads import Upload
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_testing.models.process import ModelProcess
 from community_scale import measure as measure_scale
 from corpora import ingest

@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import neo4j_direct_writes
-from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
-from agentic_rag_backend.communities.detection.knowledge import graph_digest, list_contexts, read_visible, weighted_edges
-from agentic_rag_backend.communities.detection.leiden import PreviousDivision
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.themes.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
+from agentic_rag_backend.themes.communities.detection.knowledge import graph_digest, list_contexts, read_visible, weighted_edges
+from agentic_rag_backend.themes.communities.detection.leiden import PreviousDivision
 from planted_graph import Planted, write
 
 T = TypeVar("T")

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentic_rag_backend.answering.conversation import Rewriter
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.generation.conversation import Rewriter
 from agentic_rag_backend.models.llm.base import Message
 from corpora import ingest
 from report import ROOT, finish, make_settings, quiet

@@ -33,7 +33,7 @@ MAX_PER_EMBEDDER = 1.4
 _LINES = 48
 _CHILD = """
 import json, sys, time
-from agentic_rag_backend.ingestion.parsing.registry import parser_of
+from agentic_rag_backend.documents.parsing.registry import parser_of
 content, parser = open(sys.argv[1], "rb").read(), parser_of(sys.argv[2])
 def peak_mb(): return int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]) / 1024
 def used(): return time.process_time(), peak_mb()

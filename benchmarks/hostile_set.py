@@ -20,14 +20,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
+from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation, WorkerFault
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from report import RESULTS, ROOT, finish, quiet
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agentic_rag_backend.answering.answerability.evidence import PassageText
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
-from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from corpora import ingest, rebuild

@@ -14,18 +14,18 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from agentic_rag_backend.answering.answerability.judge import AnswerJudge
+from agentic_rag_backend.answering.answerability.language_judge import LanguageJudge
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.claims.verifiers.translation import EmbeddingVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
+from agentic_rag_backend.answering.service import AnswerChecks, AnswerOptions, AnswerService
+from agentic_rag_backend.answering.similarity import RelativeSimilarity
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.claims.verifiers.translation import EmbeddingVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
-from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
-from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest

@@ -21,11 +21,11 @@ import numpy as np
 import pypdfium2
 from PIL import Image, ImageFilter
 
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.scanned import scans
-from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
+from agentic_rag_backend.documents.parsing.pdf.pdf_parser import PdfParser
+from agentic_rag_backend.documents.parsing.pdf.scanned import scans
+from agentic_rag_backend.documents.recognition.base import RecognitionOptions
+from agentic_rag_backend.documents.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.plugins.tesseract import tesseract
 
 KINDS = {"clean": (1.0, False), "worn": (1.0, True), "small": (0.65, True)}

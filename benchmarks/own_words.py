@@ -13,10 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
-from agentic_rag_backend.generation.writing import refuses
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
+from agentic_rag_backend.answering.writing import refuses
 from report import finish, quiet
 
 FOLDER = Path(__file__).parent / "own_words"

@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.ranking_metrics import all_at, find_percentile, recall_at
-from agentic_rag_backend.raptor.build_options import BuildOptions
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 from agentic_rag_testing.models.process import ModelProcess
 from corpora import ingest
 from planted_passages import plant

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pypdfium2
 
+from agentic_rag_backend.documents.parsing.pdf.page_layout import layout_of
+from agentic_rag_backend.documents.parsing.pdf.pdf_parser import PdfParser
+from agentic_rag_backend.documents.parsing.pdf.tables.ruled_tables import Table
+from agentic_rag_backend.documents.parsing.pdf.text_words import words_of
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.pdf.page_layout import layout_of
-from agentic_rag_backend.ingestion.parsing.pdf.pdf_parser import PdfParser
-from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table
-from agentic_rag_backend.ingestion.parsing.pdf.text_words import words_of
 from report import finish, quiet
 
 LEAST_WORDS = 5

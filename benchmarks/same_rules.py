@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agentic_rag_backend.answering.claims.base import Verdict
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
 from agentic_rag_backend.evaluation.datasets import load_passages
-from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from altered_sentences import cases
 from claims import verdict_of

@@ -21,9 +21,9 @@ from itertools import chain
 from pathlib import Path
 from statistics import mean
 
+from agentic_rag_backend.documents.parsing.registry import parser_of
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.parsing.registry import parser_of
 from other_readers import READERS
 from report import finish, quiet
 from structure_files import AFTER, BEFORE, WRITERS

@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import mean
 
 from agentic_rag_backend import open_embedded
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.language.sentences import leans_on_context, split_sentences
 from agentic_rag_backend.library import Embedded
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.communities.theme_index import CommunityView
 from report import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "benchmarks" / "theme-samples.md"

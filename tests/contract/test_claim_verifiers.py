@@ -9,13 +9,13 @@ from typing import get_args
 
 import pytest
 
+from agentic_rag_backend.answering.claims.base import ClaimVerifier, Verdict
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.claims.registry import VERIFIERS, VerifierName, VerifierParts, verifier_factory
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.generation.claims.base import ClaimVerifier, Verdict
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.claims.registry import VERIFIERS, VerifierName, VerifierParts, verifier_factory
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
 from agentic_rag_backend.models.entailment.reader import OnnxReader
 from agentic_rag_backend.models.facts_files import ReaderFacts
 from agentic_rag_backend.models.llm.openai import OpenAIModel

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
@@ -22,6 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_testing.retrievers import contract, samples
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

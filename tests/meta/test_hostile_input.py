@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from agentic_rag_backend.api.requests.bodies import load_json
 from agentic_rag_backend.api.schemas.documents.documents import NewDocument
 from agentic_rag_backend.api.schemas.questions.questions import AnswerBody, DualLevelBody, SearchBody
+from agentic_rag_backend.documents import metadata_checks
+from agentic_rag_backend.documents.chunking.passages import chunks_of
+from agentic_rag_backend.documents.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
-from agentic_rag_backend.ingestion.accept import metadata_checks
-from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.options.filters import parse_filter

@@ -26,8 +26,8 @@ TOLERANCE = 2.0
 """Growth of time over growth of size that is noise. Four times the names give 1 for linear and 4 for quadratic time."""
 
 MEASURED = (
-    "communities/detection",
-    "communities/summaries",
+    "themes/communities/detection",
+    "themes/communities/summaries",
     "language",
     "ingestion",
     "ingestion/accept",

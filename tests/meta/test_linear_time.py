@@ -9,16 +9,16 @@ from regular_expressions import superlinear
 from sample_passages import chunk_of
 from sampling import budget
 
+from agentic_rag_backend.answering.claims.reading import Claim, read_claims
+from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
+from agentic_rag_backend.answering.evidence.context import Passage
+from agentic_rag_backend.documents.chunking.passages import chunks_of
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
+from agentic_rag_backend.documents.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.generation.claims.reading import Claim, read_claims
-from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.generation.evidence.context import Passage
-from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.language.entries.reading import read_entries
 from agentic_rag_backend.language.sentences import is_statement, split_sentences

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "backend/src/agentic_rag_backend"
 STANDARD = {
     "telemetry/logs.py": "makes our loggers; sets levels and handler of the standard library, to which structlog writes",
     "cli/command.py": "changes what that handler writes to",
-    "ingestion/parsing/pdf/opening.py": "sets the level of pypdfium2, which warns of every XFA form",
+    "documents/parsing/pdf/opening.py": "sets the level of pypdfium2, which warns of every XFA form",
     "plugins/graphiti/sdk.py": "sets the level of Graphiti, whose warnings quote documents",
 }
 """Modules that use the standard library's loggers, and the reason."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from agentic_rag_backend.answering.generators.registry import GENERATORS
 from agentic_rag_backend.domain.filters import OPERATORS
-from agentic_rag_backend.generation.generators.registry import GENERATORS
 from agentic_rag_backend.retrieval.options.leg_weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.retrieval.requests.builder import SharedRerankOptions

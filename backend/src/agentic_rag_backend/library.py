@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
+from agentic_rag_backend.answering.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.questions import AnswerRequest, read_request
 from agentic_rag_backend.container import Container, open_container
@@ -22,7 +23,6 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, UnreadableDocument, error_class
-from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.service import JobEndings
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter

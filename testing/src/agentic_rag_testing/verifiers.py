@@ -1,7 +1,7 @@
 """The contract of a `ClaimVerifier`, run from ``tests/contract`` on every verifier.
 
 Each check is an async function of a function that makes a verifier of an answer's claims. `CHECKS` lists them. A verifier that
-breaks a rule of `generation.claims.base` fails at least one.
+breaks a rule of `answering.claims.base` fails at least one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import get_args
 
-from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, Verdict
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.evidence.context import Passage
+from agentic_rag_backend.answering.claims.base import ClaimVerifier, Reason, Verdict
+from agentic_rag_backend.answering.claims.reading import Claim
+from agentic_rag_backend.answering.evidence.context import Passage
 
 Make = Callable[[Sequence[Passage]], ClaimVerifier]
 Check = Callable[[Make], Awaitable[None]]

@@ -10,13 +10,13 @@ import httpx
 import pytest
 from tests.e2e.api.conftest import Client, World
 
+from agentic_rag_backend.answering.base import TokenEvent
+from agentic_rag_backend.answering.service import AnswerService
 from agentic_rag_backend.api.responses import streaming
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.generation.base import TokenEvent
-from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,9 +12,9 @@ from mail_messages import message_of
 from private_files import open_to_others
 
 from agentic_rag_backend import open_embedded
+from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.library import Embedded
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"

@@ -35,7 +35,6 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue
@@ -43,6 +42,7 @@ from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.telemetry.event_loop import WatchedLoop
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures"))

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from tests.e2e.durability.conftest import Folder
 
+from agentic_rag_backend.documents.chunking.passages import passage_text
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.counts import text_hash

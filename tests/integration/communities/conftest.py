@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from theme_doubles import HashedWords, HeldQueue
 
-from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
@@ -18,6 +17,7 @@ from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.themes.communities.service import CommunityService
 from agentic_rag_testing.stores.passages import hand_in
 
 DIMENSIONS = 32

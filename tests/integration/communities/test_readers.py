@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs import base
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.themes.communities.service import CommunityService
 
 Story = Callable[[str], dict[str, list[str]]]
 Seen = tuple[int, frozenset[str], frozenset[str]]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentic_rag_backend.communities.generations import LEFT, CommunityScrubber, Restorer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.themes.communities.generations import LEFT, CommunityScrubber, Restorer
 
 ONLY_THERE = "praised published"
 Story = Callable[[str], dict[str, list[str]]]

@@ -13,14 +13,19 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect_communities
-from agentic_rag_backend.communities.detection.knowledge import fingerprint_community, list_contexts, read_visible, weighted_edges
-from agentic_rag_backend.communities.generations import Restorer
-from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.themes.communities.detection.hierarchy import DetectionOptions, detect_communities
+from agentic_rag_backend.themes.communities.detection.knowledge import (
+    fingerprint_community,
+    list_contexts,
+    read_visible,
+    weighted_edges,
+)
+from agentic_rag_backend.themes.communities.generations import Restorer
+from agentic_rag_backend.themes.communities.rebuilds.basis import UpToDateCheck
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.communities.service import CommunityService
 
 OpenWorld = Callable[[Path], AbstractAsyncContextManager[Any]]
 Change = tuple[str, int]

@@ -11,11 +11,6 @@ from typing import Any
 import pytest
 from theme_doubles import ScriptedModel
 
-from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
-from agentic_rag_backend.communities.rebuilds.rebuild_options import Changes, RebuildOptions
-from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
-from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -24,6 +19,11 @@ from agentic_rag_backend.errors import (
     StoreUnavailable,
 )
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.themes.communities.rebuilds import schedule as schedule_module
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import Changes, RebuildOptions
+from agentic_rag_backend.themes.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
+from agentic_rag_backend.themes.communities.service import CommunityService
+from agentic_rag_backend.themes.communities.theme_index import CommunityView
 from agentic_rag_testing.stores import graph_samples as samples
 
 Story = Callable[[str], dict[str, list[str]]]

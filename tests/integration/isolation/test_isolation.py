@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
+from agentic_rag_backend.documents.chunking.sentence_units import MAX_UNITS
+from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
 from agentic_rag_backend.ingestion.isolation.worker_pool import KEPT_WORKERS, Isolation, WorkerFault
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

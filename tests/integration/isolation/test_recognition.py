@@ -11,6 +11,7 @@ import pytest
 from pdf_files import Page, pdf_of
 from scanned_files import require_tesseract, scan_of
 
+from agentic_rag_backend.documents.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
 from agentic_rag_backend.domain.media_types import PDF
 from agentic_rag_backend.domain.tenant import TenantId
@@ -18,7 +19,6 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 
 TENANT = TenantId("t_" + "1" * 32)
 WORDS = ["The caisson for the tidal barrage was", "delivered by Petra Lindqvist in 2021."]

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from tests.integration.pipeline.conftest import Gate
 
-from agentic_rag_backend.communities.rebuilds import schedule
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
-from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.themes.communities.rebuilds import schedule
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 
 TEXT = "# Report {number}\n\nMara Voss founded the Tidal Institute in Scarrow with Tomas Eld in 2019. Ines Carrow joined it."
 QUIET_S = 0.4

@@ -11,12 +11,12 @@ import pytest
 from sampling import budget
 from tests.integration.pipeline.conftest import Application, Opens
 
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.domain.document import Document
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 
 CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
 QUESTIONS = (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from tests.integration.pipeline.conftest import Gate
 
-from agentic_rag_backend.communities.rebuilds import schedule
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,6 +18,7 @@ from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Topic
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.themes.communities.rebuilds import schedule
 
 TEXT = "# Report {number}\n\nMara Voss founded the Tidal Institute in Scarrow with Tomas Eld in 2019. Ines Carrow joined it."
 

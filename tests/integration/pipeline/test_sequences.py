@@ -19,7 +19,6 @@ from document_sequences import ALL_TOGETHER, EACH_ALONE, SENTENCES, TITLES, Oper
 from sequence_player import Gates, Player
 from sqlalchemy import bindparam, select
 
-from agentic_rag_backend.communities import theme_index
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -33,6 +32,7 @@ from agentic_rag_backend.stores.catalogue.documents import chunk_rows, versions
 from agentic_rag_backend.stores.catalogue.tables import chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.themes.communities import theme_index
 
 _names = itertools.count()
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from theme_doubles import HashedWords, HeldQueue
 
-from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.llm.base import ExtractiveModel, LanguageModel
-from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
-from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.themes.communities.summaries.summary_writing import Summariser
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions, TreeOptions
+from agentic_rag_backend.themes.raptor.service import RaptorService, RaptorStores
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_testing.stores.passages import show
 
 DIMENSIONS = 64

@@ -17,13 +17,13 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
-from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.service import TreeSchedule
-from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
-from agentic_rag_backend.raptor.structure.insertion import Insertion, map_vectors_to_nodes
-from agentic_rag_backend.raptor.tree_publication import LEVEL, TreePublisher
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions, TreeOptions
+from agentic_rag_backend.themes.raptor.reading import PassageReader
+from agentic_rag_backend.themes.raptor.service import TreeSchedule
+from agentic_rag_backend.themes.raptor.structure.growing_tree import GrowingTree
+from agentic_rag_backend.themes.raptor.structure.insertion import Insertion, map_vectors_to_nodes
+from agentic_rag_backend.themes.raptor.tree_publication import LEVEL, TreePublisher
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:

@@ -18,8 +18,8 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
-from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 
 NOBODY = TenantId("t_" + "e" * 32)
 

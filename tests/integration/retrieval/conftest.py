@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "paths", "temporal", "community", "dual_level", "auto")
 

@@ -17,9 +17,10 @@ from agentic_rag_backend.errors import (
     ModelUnavailable,
 )
 from agentic_rag_backend.knowledge.absence import Absence
-from agentic_rag_backend.knowledge.model_calls import DocumentModel, Inquiry
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import ExtractiveModel, Message, ModelRequest
 from agentic_rag_backend.prompts import parse
+from agentic_rag_backend.prompts.inquiry import Inquiry
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sample_passages import chunk_of
 
+from agentic_rag_backend.documents.chunking.passages import passage_text
+from agentic_rag_backend.documents.parsing.base import Preview
+from agentic_rag_backend.documents.parsing.registry import title_of
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Extraction
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
-from agentic_rag_backend.ingestion.parsing.base import Preview
-from agentic_rag_backend.ingestion.parsing.registry import title_of
 from agentic_rag_backend.knowledge.contradictions.passages import is_topic
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import module_name
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor

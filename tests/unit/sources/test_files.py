@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag_backend.documents.parsing.registry import PARSERS
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS
 from agentic_rag_backend.sources.files import SUFFIXES, Source, Walk, find_sources
 
 

@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
+from agentic_rag_backend.documents import metadata_checks
+from agentic_rag_backend.documents.chunking.registry import check_options
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion.accept import metadata_checks
-from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
 from agentic_rag_backend.transfer.archive import (
     FREE_BYTES,

@@ -18,13 +18,13 @@ from fastapi import Depends, Header, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
+from agentic_rag_backend.answering.service import FALLBACK_SHARE
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.generation.service import FALLBACK_SHARE
 
 _IPV6_NETWORK = 64
 """Size of the IPv6 network that one client usually has."""

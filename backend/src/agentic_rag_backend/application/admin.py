@@ -8,15 +8,15 @@ from typing import Any
 
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.application.status import describe_status
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
-from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Flag
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 
 
 @dataclass(frozen=True, slots=True)

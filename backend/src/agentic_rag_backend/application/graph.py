@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentic_rag_backend.application.access import requires
-from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.tenant import Principal, Scope
@@ -16,8 +15,9 @@ from agentic_rag_backend.knowledge.editing import EditStatus, Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
-from agentic_rag_backend.raptor.node_views import TreeNodeView
 from agentic_rag_backend.stores.catalogue.base import Page
+from agentic_rag_backend.themes.communities.theme_index import CommunityView
+from agentic_rag_backend.themes.raptor.node_views import TreeNodeView
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from agentic_rag_backend.answering.base import AnswerEvent, DoneEvent, ErrorEvent, RetrievalEvent
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.generation.base import AnswerEvent, DoneEvent, ErrorEvent, RetrievalEvent
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.options.filters import RequestModel
 from agentic_rag_backend.retrieval.ranking_explanation import Explanation

@@ -11,9 +11,9 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.container.deployment import STORES, of_one_process
 from agentic_rag_backend.container.options import extraction_method, extraction_model, synthesis_model
+from agentic_rag_backend.documents.recognition.ocr import OcrStatus
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.ingestion.recognition.ocr import OcrStatus
 from agentic_rag_backend.models.llm.base import LimitedModel
 from agentic_rag_backend.models.model_health import OK, state_of
 from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED

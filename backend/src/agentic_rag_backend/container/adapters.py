@@ -12,11 +12,11 @@ from agentic_rag_backend.container.models import model_key, open_cross_encoder, 
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.reindexing import open_readable
+from agentic_rag_backend.documents.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.model.temporal import TemporalEngine
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from agentic_rag_backend.communities.rebuilds.rebuild_options import Changes
-from agentic_rag_backend.communities.rebuilds.schedule import RebuildSchedule
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.comparison_schedule import Schedule
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
-from agentic_rag_backend.raptor.service import TreeSchedule
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import Changes
+from agentic_rag_backend.themes.communities.rebuilds.schedule import RebuildSchedule
+from agentic_rag_backend.themes.raptor.service import TreeSchedule
 
 _SWEPT_EVERY_S = 600.0
 

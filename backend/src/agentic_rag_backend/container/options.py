@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
+from agentic_rag_backend.answering.corpus_wide.global_answers import GlobalAnswerOptions
+from agentic_rag_backend.answering.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
-from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
-from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.extraction.base import Extractor
@@ -25,7 +24,6 @@ from agentic_rag_backend.knowledge.resolution.limits import NameLimits
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
-from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import plan
 from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Budget
 from agentic_rag_backend.retrieval.caching import TenantCache
@@ -50,6 +48,8 @@ from agentic_rag_backend.tenancy.features import (
     Features,
     FlagDefault,
 )
+from agentic_rag_backend.themes.communities.detection.hierarchy import DetectionOptions
+from agentic_rag_backend.themes.raptor.build_options import TreeOptions
 from agentic_rag_backend.transfer.service import TransferOptions
 
 _log = get_logger(__name__)

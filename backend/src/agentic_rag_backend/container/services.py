@@ -10,10 +10,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
-from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
-from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.summaries.summary_writing import Summariser
+from agentic_rag_backend.answering.answerability.grading import AnswerabilityGrader
+from agentic_rag_backend.answering.answerability.judge import AnswerJudge
+from agentic_rag_backend.answering.answerability.language_judge import LanguageJudge
+from agentic_rag_backend.answering.answerability.word_vectors import CachedWordEncoder
+from agentic_rag_backend.answering.claims.registry import VerifierParts, says_statement, verifier_factory
+from agentic_rag_backend.answering.contradicting import AnswerContradictions
+from agentic_rag_backend.answering.conversation import Rewriter
+from agentic_rag_backend.answering.corpus_wide.global_answers import GlobalAnswers
+from agentic_rag_backend.answering.service import AnswerChecks, AnswerService
+from agentic_rag_backend.answering.similarity import RelativeSimilarity
 from agentic_rag_backend.container.adapters import Adapters
 from agentic_rag_backend.container.deployment import local_folders
 from agentic_rag_backend.container.models import rerank_defaults
@@ -35,18 +41,9 @@ from agentic_rag_backend.container.options import (
     transfer_options,
     tree_options,
 )
+from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
-from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.language_judge import LanguageJudge
-from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
-from agentic_rag_backend.generation.claims.registry import VerifierParts, says_statement, verifier_factory
-from agentic_rag_backend.generation.contradicting import AnswerContradictions
-from agentic_rag_backend.generation.conversation import Rewriter
-from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
-from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
-from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
@@ -54,7 +51,6 @@ from agentic_rag_backend.ingestion.prepare.computation import Computation
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
@@ -81,8 +77,6 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.memory import MIB
-from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
-from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import GraphLeg, QueryEncoder, Stores
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
@@ -99,6 +93,12 @@ from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.communities.service import WORKFLOW as REBUILD
+from agentic_rag_backend.themes.communities.service import CommunityService
+from agentic_rag_backend.themes.communities.summaries.summary_writing import Summariser
+from agentic_rag_backend.themes.raptor.service import WORKFLOW as RAPTOR
+from agentic_rag_backend.themes.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.transfer.exporting import Exporter, ExportSource
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT

@@ -131,7 +131,7 @@ class Document:
     parent_id: str | None = None
     """Document of the message that the document is attached to. None: it was uploaded by itself."""
     place: str | None = None
-    """Place of an attachment in its message; see `ingestion.parsing.base.Attachment`."""
+    """Place of an attachment in its message; see `documents.parsing.base.Attachment`."""
 
     @property
     def revision(self) -> str:
@@ -144,7 +144,7 @@ class Document:
 
 
 CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition")
-"""Names of the strategies of `ingestion.chunking.registry`."""
+"""Names of the strategies of `documents.chunking.registry`."""
 
 
 @dataclass(frozen=True, slots=True)

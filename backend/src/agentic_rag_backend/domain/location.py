@@ -91,7 +91,7 @@ class Location:
 
     A field that is added here is in every record of a chunk, because they read `LOCATION_TABLE`: a column of ``chunks`` (add a
     migration), a field of the archive's chunk line, and, if it has a name there, a field of the API's location. A field of the
-    same name of `ingestion.chunking.base.Piece` provides its value.
+    same name of `documents.chunking.base.Piece` provides its value.
     """
 
     start_char: int = _recorded_field(shown="start_char")

@@ -1,4 +1,4 @@
-"""Media types of documents, with their file name suffixes and aliases. `ingestion.parsing.registry` has a parser for each."""
+"""Media types of documents, with their file name suffixes and aliases. `documents.parsing.registry` has a parser for each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Limits of a tenant's values and of a document's metadata, for requests, the command line, library calls and archives alike.
 
-`ingestion.accept.metadata_checks` has the limits of metadata, `ingestion.chunking.registry` those of chunking options.
+`ingestion.accept.metadata_checks` has the limits of metadata, `documents.chunking.registry` those of chunking options.
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.generations import CommunityScrubber
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
-from agentic_rag_backend.raptor.tree_publication import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.themes.communities.generations import CommunityScrubber
+from agentic_rag_backend.themes.raptor.tree_publication import TreeScrubber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

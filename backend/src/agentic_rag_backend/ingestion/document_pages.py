@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from agentic_rag_backend.documents.parsing.base import PageFrame
+from agentic_rag_backend.documents.parsing.registry import RENDERERS
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.location import Box, Region, enclose_regions
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, UnsupportedMediaType
 from agentic_rag_backend.ingestion.accept.originals import Original, read_original
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.ingestion.parsing.base import PageFrame
-from agentic_rag_backend.ingestion.parsing.registry import RENDERERS
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.generations import CommunityScrubber, Restorer
+from agentic_rag_backend.documents import metadata_checks
+from agentic_rag_backend.documents.chunking.registry import check_options
+from agentic_rag_backend.documents.chunking.strategies.proposition import IsStated
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -21,11 +23,8 @@ from agentic_rag_backend.errors import (
     ResourceLimit,
     StoreUnavailable,
 )
-from agentic_rag_backend.ingestion.accept import metadata_checks
 from agentic_rag_backend.ingestion.accept.originals import Original, read_original
 from agentic_rag_backend.ingestion.accept.uploads import Upload, UploadCheck, checked_questions
-from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
 from agentic_rag_backend.ingestion.commit.attaching import Attaching
 from agentic_rag_backend.ingestion.commit.batches import Batches, PreparedJob
 from agentic_rag_backend.ingestion.commit.commitment import Commitment
@@ -47,12 +46,13 @@ from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMe
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import VectorStore
+from agentic_rag_backend.themes.communities.generations import CommunityScrubber, Restorer
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints, TreeScrubber
 
 INGEST = "ingest_v1"
 COMMIT = "commit_v1"

@@ -26,7 +26,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.knowledge.absence import Absence, Persistence
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.prompts import Prompt
+from agentic_rag_backend.prompts.inquiry import Inquiry
 from agentic_rag_backend.stores.catalogue.base import ModelResultCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -107,21 +107,6 @@ class Unrecorded:
     async def spent(self) -> Usage:
         """Return the cost so far."""
         return self.usage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
-    """A request for a JSON object. ``accepts`` checks a reply that matches ``schema``; a refused reply is a failure.
-
-    Untrusted text in ``values`` must already be fenced. ``partial``: see `ModelRequest`.
-    """
-
-    prompt: Prompt
-    values: Mapping[str, str]
-    schema: Mapping[str, Any]
-    max_tokens: int
-    accepts: Callable[[Mapping[str, Any]], bool]
-    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
@@ -36,6 +35,7 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
 from agentic_rag_backend.transfer.identity import fingerprint_communities

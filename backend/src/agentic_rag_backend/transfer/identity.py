@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint_community
 from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, stable_id
 from agentic_rag_backend.domain.graph import Community, Support, normalise_name
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
+from agentic_rag_backend.themes.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint_community
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import EditRecord
 

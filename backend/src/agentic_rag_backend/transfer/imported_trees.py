@@ -12,10 +12,10 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
-from agentic_rag_backend.raptor.node_writing import key_of
-from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.catalogue.base import Catalogue, TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
+from agentic_rag_backend.themes.raptor.node_writing import key_of
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints
 from agentic_rag_backend.transfer.identity import Passages
 from agentic_rag_backend.transfer.record_lines import pack_vector, unpack_vector
 from agentic_rag_backend.transfer.records import Generation, TreeNodeRecord

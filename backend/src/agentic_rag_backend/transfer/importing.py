@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.communities.detection.knowledge import read_visible
-from agentic_rag_backend.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
+from agentic_rag_backend.documents.chunking.passages import passage_text
 from agentic_rag_backend.domain.document import Chunk, Failure, SyntheticQuestion, content_hash, question_id, stable_id
 from agentic_rag_backend.domain.graph import (
     Community,
@@ -33,13 +32,11 @@ from agentic_rag_backend.domain.graph import (
 )
 from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.questions.asking import embed_questions
 from agentic_rag_backend.ingestion.vectors.fact_points import FactPoints
 from agentic_rag_backend.ingestion.vectors.reindexer import chunk_points
 from agentic_rag_backend.jobs.runner import Run
-from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import (
     Catalogue,
@@ -53,6 +50,9 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
+from agentic_rag_backend.themes.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints
 from agentic_rag_backend.transfer.identity import Identity, Passages, fingerprint_communities
 from agentic_rag_backend.transfer.imported_trees import ImportedTree
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector

@@ -11,6 +11,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
 
+from agentic_rag_backend.documents import metadata_checks
+from agentic_rag_backend.documents.chunking.registry import KNOWN, SIZES, check_options
 from agentic_rag_backend.domain.document import (
     ATTACHMENT_MODES,
     MAX_ATTACHED_DEPTH,
@@ -30,8 +32,6 @@ from agentic_rag_backend.domain.size_limits import (
     short_text,
 )
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.accept import metadata_checks
-from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from direct_reader import DirectReader
 from document_versions import version_of
 from scripted_models import COST, Record, Reply, ScriptedModel
 
+from agentic_rag_backend.answering.claims.registry import says_statement
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
-from agentic_rag_backend.generation.claims.registry import says_statement
 from agentic_rag_backend.ingestion.prepare import chunk_reading
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.knowledge.model_calls import DocumentModel

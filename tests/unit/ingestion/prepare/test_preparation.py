@@ -8,10 +8,10 @@ from document_versions import version_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentic_rag_backend.documents.metadata_checks import check_metadata
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.domain.document import DocumentVersion
 from agentic_rag_backend.domain.size_limits import MAX_KEYS, MAX_METADATA_BYTES, OWNERS_BYTES, size_of
-from agentic_rag_backend.ingestion.accept.metadata_checks import check_metadata
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.prepare.preparation import (
     MAX_WARNING_CHARACTERS,
     MAX_WARNINGS,

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from document_versions import version_of
 
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.prepare.reading import SMALL_BYTES, FileSource, IsolatedReader
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sample_passages import visible_of
 from tenant_graphs import build_tenant_graph
 
-from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import (
     ChunkMentions,
@@ -24,6 +23,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import Knowledge
 from agentic_rag_backend.knowledge.visible.facts import all_there, is_visible, states_now, supports_now
 from agentic_rag_backend.knowledge.visible.summaries import contains_label, name_order
+from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
 
 TENANT = TenantId("t_" + "0" * 32)
 DOCUMENTS = st.sampled_from(["d1", "d2", "d3"])

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_passages import visible_of
 
-from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
-from agentic_rag_backend.communities.summaries.extractive_summaries import extractive_summary
-from agentic_rag_backend.communities.summaries.keywords import MAX_PASSAGES, spread
-from agentic_rag_backend.communities.summaries.summary_writing import _make_label
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
 from agentic_rag_backend.knowledge.visible.summaries import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.themes.communities.summaries.community_evidence import CentralEntity, Fact, SummaryEvidence
+from agentic_rag_backend.themes.communities.summaries.extractive_summaries import extractive_summary
+from agentic_rag_backend.themes.communities.summaries.keywords import MAX_PASSAGES, spread
+from agentic_rag_backend.themes.communities.summaries.summary_writing import _make_label
 
 NAMES = ("Halden Institute", "Mira Voss", "Tidal Array", "Carrow Bay", "Osric")
 TOPICS = ("turbine", "harbour", "lantern", "ledger", "orchard", "Harbours")

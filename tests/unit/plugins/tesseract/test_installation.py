@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag_backend.documents.recognition.base import RecognitionOptions
+from agentic_rag_backend.documents.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 
 SCRIPT = """#!/bin/sh
 echo run >> "$0.log"

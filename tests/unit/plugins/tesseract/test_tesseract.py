@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, RecognitionLimit, RecognitionOptions
+from agentic_rag_backend.documents.recognition.base import NotRecognised, Picture, RecognitionLimit, RecognitionOptions
 from agentic_rag_backend.plugins.tesseract import exchange, tesseract
 from agentic_rag_backend.plugins.tesseract.tesseract import Tesseract
 

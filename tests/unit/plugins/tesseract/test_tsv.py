@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.ingestion.recognition.base import NotRecognised
+from agentic_rag_backend.documents.recognition.base import NotRecognised
 from agentic_rag_backend.plugins.tesseract import tsv
 from agentic_rag_backend.plugins.tesseract.tsv import words_of
 

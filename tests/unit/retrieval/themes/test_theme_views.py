@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from agentic_rag_backend.communities.theme_index import CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk, stable_id
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.graph import Community, community_point_id
@@ -22,6 +21,7 @@ from agentic_rag_backend.retrieval.caching import TenantCache
 from agentic_rag_backend.retrieval.themes.finder import ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
+from agentic_rag_backend.themes.communities.theme_index import CommunityView, JudgedCommunity
 
 POINTER = GenerationPointer(generation=1, stale=False)
 THEMES = [

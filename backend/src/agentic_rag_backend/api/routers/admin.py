@@ -13,7 +13,7 @@ from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
 from agentic_rag_backend.api.schemas.knowledge.themes import CommunityStatus, RebuildBody
 from agentic_rag_backend.api.schemas.status import ReconcileBody, ReconcileStatus
-from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
+from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 
 router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)
 

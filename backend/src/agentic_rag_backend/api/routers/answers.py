@@ -11,6 +11,17 @@ from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from agentic_rag_backend.answering.base import (
+    EVENT_VERSION,
+    AnswerEvent,
+    CitationEvent,
+    DoneEvent,
+    ErrorEvent,
+    RetrievalEvent,
+    TokenEvent,
+    UsageEvent,
+)
+from agentic_rag_backend.answering.evidence.context import passages_of, theme_chunk_ids
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
 from agentic_rag_backend.api.requests.bodies import QUERY_BYTES, JsonRoute, reads
@@ -31,17 +42,6 @@ from agentic_rag_backend.api.schemas.questions.search import CitationView, Searc
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.generation.base import (
-    EVENT_VERSION,
-    AnswerEvent,
-    CitationEvent,
-    DoneEvent,
-    ErrorEvent,
-    RetrievalEvent,
-    TokenEvent,
-    UsageEvent,
-)
-from agentic_rag_backend.generation.evidence.context import passages_of, theme_chunk_ids
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")

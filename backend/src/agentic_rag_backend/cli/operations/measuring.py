@@ -115,7 +115,7 @@ def _check_speed(name: str, speed: Speed) -> Check:
 
 def _check_work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     """Return the predicted times of typical calls, compared with their limits."""
-    from agentic_rag_backend.generation.service import FALLBACK_SHARE
+    from agentic_rag_backend.answering.service import FALLBACK_SHARE
     from agentic_rag_backend.models.pace import MOST
 
     longest_s = MOST * settings.llm_timeout_s

@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentic_rag_backend.documents import metadata_checks
+from agentic_rag_backend.documents.chunking.registry import check_options
+from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES, sniff_content
+from agentic_rag_backend.documents.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.domain.document import (
     ATTACHMENT_MODES,
     AttachmentOptions,
@@ -19,10 +23,6 @@ from agentic_rag_backend.domain.media_types import charset_of, find_type_conflic
 from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion.accept import metadata_checks
-from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, sniff_content
-from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.prepare.reading import FileSource, IsolatedReader
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 from agentic_rag_backend.knowledge.extraction.methods import METHODS, ExtractionMethods

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentic_rag_backend.documents.parsing.base import Attachment
+from agentic_rag_backend.documents.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.domain.document import Document, DocumentVersion
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS
@@ -20,8 +22,6 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.commit.commitment import committed_result
-from agentic_rag_backend.ingestion.parsing.base import Attachment
-from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.prepare.preparation import superseded_error
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
 from agentic_rag_backend.jobs.runner import Run

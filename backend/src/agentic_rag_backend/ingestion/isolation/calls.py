@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from agentic_rag_backend.documents.chunking.base import Piece
+from agentic_rag_backend.documents.chunking.passages import chunks_of
+from agentic_rag_backend.documents.chunking.sentence_units import MAX_UNITS, units_of
+from agentic_rag_backend.documents.parsing.base import Attachment, PageFrame, ParsedDocument
+from agentic_rag_backend.documents.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
+from agentic_rag_backend.documents.recognition.base import NoRecogniser, RecognitionOptions
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS, units_of
-from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
-from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, RecognitionOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_outdated_documents, list_contested_cases
 from agentic_rag_backend.knowledge.resolution.assembly import build_knowledge

@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentic_rag_backend.documents.parsing.registry import number_of
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.isolation.fork_server import (
     COMMAND,
@@ -25,7 +26,6 @@ from agentic_rag_backend.ingestion.isolation.fork_server import (
     READY,
     STARTED,
 )
-from agentic_rag_backend.ingestion.parsing.registry import number_of
 
 _MODULE = "agentic_rag_backend.ingestion.isolation.fork_server"
 _START_S = 60.0

@@ -24,10 +24,10 @@ import sys
 import termios
 from pathlib import Path
 
+from agentic_rag_backend.documents.parsing import registry
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.ingestion.isolation import worker_process
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract_chunks, read_file
-from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import LONG_RUNNING, lower_process
 

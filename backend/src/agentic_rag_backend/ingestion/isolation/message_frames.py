@@ -10,6 +10,8 @@ from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from typing import Any
 
+from agentic_rag_backend.documents.chunking.base import Piece
+from agentic_rag_backend.documents.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, CodeName, CodeRelation, Failure
 from agentic_rag_backend.domain.graph import (
     Alias,
@@ -26,8 +28,6 @@ from agentic_rag_backend.domain.graph import (
     Support,
 )
 from agentic_rag_backend.domain.location import Location, Region
-from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
 from agentic_rag_backend.knowledge.identity.names import DocumentNames, OwnName
 from agentic_rag_backend.language.descriptions import Description
 

@@ -10,25 +10,26 @@ from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 
+from agentic_rag_backend.documents.chunking.base import Piece
+from agentic_rag_backend.documents.chunking.joining import pieces_of
+from agentic_rag_backend.documents.chunking.passages import chunks_from
+from agentic_rag_backend.documents.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
+from agentic_rag_backend.documents.chunking.sentence_units import MAX_UNITS
+from agentic_rag_backend.documents.chunking.sentence_windows import windows_of
+from agentic_rag_backend.documents.chunking.strategies import agentic, proposition
+from agentic_rag_backend.documents.chunking.strategies.proposition import IsStated
+from agentic_rag_backend.documents.chunking.strategies.semantic import find_breakpoints
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused
-from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.joining import pieces_of
-from agentic_rag_backend.ingestion.chunking.passages import chunks_from
-from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
-from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
-from agentic_rag_backend.ingestion.chunking.sentence_windows import windows_of
-from agentic_rag_backend.ingestion.chunking.strategies import agentic, proposition
-from agentic_rag_backend.ingestion.chunking.strategies.proposition import IsStated
-from agentic_rag_backend.ingestion.chunking.strategies.semantic import find_breakpoints
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.prepare.reading import SMALL_BYTES, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import RULES
-from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
+from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
+from agentic_rag_backend.prompts.inquiry import Inquiry
 
 FALLBACK = "recursive"
 PREVIEW_TOKENS = 20_000

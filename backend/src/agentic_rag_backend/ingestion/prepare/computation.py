@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.documents.chunking.passages import passage_text
 from agentic_rag_backend.domain.document import Chunk, CodeRelation, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
@@ -21,7 +22,6 @@ from agentic_rag_backend.errors import (
     StoreUnavailable,
     UnreadableDocument,
 )
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.relations.code_relations import with_code

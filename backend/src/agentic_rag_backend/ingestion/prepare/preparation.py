@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from agentic_rag_backend.documents.metadata_checks import keep_valid_fields
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.size_limits import make_storable, merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion.accept.metadata_checks import keep_valid_fields
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.prepare.computation import Completed, Computation
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner

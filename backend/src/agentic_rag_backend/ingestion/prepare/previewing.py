@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from agentic_rag_backend.documents.chunking.registry import check_options
+from agentic_rag_backend.documents.parsing.base import sniff_content
+from agentic_rag_backend.documents.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.domain.document import AttachmentOptions, ChunkingOptions, DocumentVersion, Failure, ProcessingOptions
 from agentic_rag_backend.domain.media_types import FORMATS, charset_of, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.accept.originals import read_original
 from agentic_rag_backend.ingestion.accept.uploads import DEFAULT_ATTACHMENTS
-from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.parsing.base import sniff_content
-from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

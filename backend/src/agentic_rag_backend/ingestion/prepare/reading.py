@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from agentic_rag_backend.documents.chunking.base import Piece
+from agentic_rag_backend.documents.parsing.base import Attachment, ParsedDocument
+from agentic_rag_backend.documents.parsing.registry import WITH_PICTURES
+from agentic_rag_backend.documents.recognition.base import RecognitionOptions
+from agentic_rag_backend.documents.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.isolation.call_limits import OcrTime, steps_of
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, check_in_place
 from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
-from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
-from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
-from agentic_rag_backend.ingestion.recognition.ocr import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 WAITING_OCR_S = 20.0

@@ -9,10 +9,11 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions
-from agentic_rag_backend.knowledge.model_calls import BUDGET_SPENT, INVALID, NO_MODEL, DocumentModel, Inquiry, ResultRecord
+from agentic_rag_backend.knowledge.model_calls import BUDGET_SPENT, INVALID, NO_MODEL, DocumentModel, ResultRecord
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.prompts.inquiry import Inquiry
 
 MODEL = "model"
 """The method and the source of these questions."""

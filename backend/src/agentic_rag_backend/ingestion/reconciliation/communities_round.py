@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.generations import Restorer
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
+from agentic_rag_backend.themes.communities.generations import Restorer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints, TreeScrubber
 
 
 @dataclass(frozen=True, slots=True)

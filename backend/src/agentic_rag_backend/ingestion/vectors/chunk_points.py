@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.documents.chunking.passages import passage_text
 from agentic_rag_backend.language.titles import split_words, words_of_name
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import NodeKind, VectorPoint

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agentic_rag_backend.communities.generations import Restorer
+from agentic_rag_backend.documents.chunking.passages import passage_text
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.prepare.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.questions.asking import embed_questions, is_current
 from agentic_rag_backend.ingestion.vectors.chunk_points import PointFields
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.language.times import document_date
-from agentic_rag_backend.raptor.tree_publication import NodePoints, TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentHeader, DocumentRecord, PreparedChunk, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+from agentic_rag_backend.themes.communities.generations import Restorer
+from agentic_rag_backend.themes.raptor.tree_publication import NodePoints, TreeScrubber
 
 Progress = Callable[[str, int, int], Awaitable[None]]
 _GROUP_CHUNKS = 64

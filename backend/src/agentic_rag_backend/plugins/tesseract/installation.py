@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from agentic_rag_backend.ingestion.recognition.base import RecognitionOptions
-from agentic_rag_backend.ingestion.recognition.ocr import OcrSettings, OcrStatus
+from agentic_rag_backend.documents.recognition.base import RecognitionOptions
+from agentic_rag_backend.documents.recognition.ocr import OcrSettings, OcrStatus
 
 PROGRAM = "tesseract"
 HOW_TO_GET = "install Tesseract (Debian's package tesseract-ocr) and restart"

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from agentic_rag_backend.ingestion.recognition.base import (
+from agentic_rag_backend.documents.recognition.base import (
     NotRecognised,
     Picture,
     RecognisedWord,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agentic_rag_backend.ingestion.recognition.base import NotRecognised, PixelBox, RecognisedWord
+from agentic_rag_backend.documents.recognition.base import NotRecognised, PixelBox, RecognisedWord
 
 MAX_WORDS = 20_000
 """Words of a picture. A page of a newspaper has about 5,000."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.communities.theme_index import CommunityReader, CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.graph import Community, community_point_id
@@ -31,6 +30,7 @@ from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater, 
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 from agentic_rag_backend.telemetry.metrics import THEMES_CACHE, count_cache_use
+from agentic_rag_backend.themes.communities.theme_index import CommunityReader, CommunityView, JudgedCommunity
 
 _REFERENCE_BYTES = 150
 """Memory of a reference to a passage or a document."""

@@ -20,8 +20,6 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
-from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
@@ -29,6 +27,8 @@ from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes
 from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, cover, rank_scores, relevance, weighted_min_max
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
+from agentic_rag_backend.themes.raptor.node_views import TreeNodeView, TreeReader
+from agentic_rag_backend.themes.raptor.tree_publication import LEVEL
 
 SEARCHES = ("collapsed", "levels")
 ORDERS = ("mixed", "leaves_first")

@@ -11,7 +11,7 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
 from agentic_rag_backend.api.schemas.knowledge.themes import BuildBody, NodeOut, TreeStatus
-from agentic_rag_backend.raptor.build_options import BuildOptions
+from agentic_rag_backend.themes.raptor.build_options import BuildOptions
 
 router = APIRouter(tags=["raptor"], route_class=IdempotentRoute)
 

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model, model_val
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
 from agentic_rag_backend.api.schemas.knowledge.entities import EntityView, RelationshipView
+from agentic_rag_backend.documents.chunking.registry import options_of
 from agentic_rag_backend.domain.document import (
     MAX_QUESTIONS_PER_CHUNK,
     Chunk,
@@ -28,7 +29,6 @@ from agentic_rag_backend.domain.document import (
 )
 from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
 from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
-from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.knowledge.visible.entity_reader import ChunkKnowledge
 from agentic_rag_backend.stores.catalogue.base import Submitted
 

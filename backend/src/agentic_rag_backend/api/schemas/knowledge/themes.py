@@ -10,10 +10,10 @@ from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, View
 from agentic_rag_backend.api.schemas.jobs import JobView
-from agentic_rag_backend.communities.theme_index import CommunityView
 from agentic_rag_backend.domain.graph import Finding, Support
-from agentic_rag_backend.raptor.node_views import TreeNodeView
 from agentic_rag_backend.retrieval.options.filters import Number, Switch, Whole
+from agentic_rag_backend.themes.communities.theme_index import CommunityView
+from agentic_rag_backend.themes.raptor.node_views import TreeNodeView
 
 
 class RebuildBody(Body):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.knowledge.extraction.types.entity_types import OTHER
-from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.models.llm.base import BOOLEAN, TEXT, Schema, list_of, object_of, one_of
 from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.prompts.inquiry import Inquiry
 
 DEFAULT_ONTOLOGY = Ontology(
     tuple(map(EntityType, ("person", "organisation", "place", "work", "event", "product", "concept", "date")))

@@ -1,0 +1,91 @@
+"""Wider evidence for a model that writes: whole chunks for single sentences, and the neighbours of the best passages.
+
+A passage found may begin in the middle of an argument. A generative model reads around it; the extractive model does not, because
+it would choose sentences of the neighbours. The question was found answerable before, without the wider evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.answering.evidence.context import Context, Passage, passage_of, size_tokens
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+MAX_WIDENED = 5
+"""Best passages whose surroundings are read."""
+NEIGHBOUR = 0.5
+"""Factor on the score of a neighbour, relative to its passage."""
+
+
+async def widen_context(context: Context, query: Query, documents: DocumentCatalogue, *, budget_tokens: int) -> Context:
+    """Return the context with the surroundings of its best passages, as far as ``budget_tokens`` allows.
+
+    The order of the passages and their markers stay. Neighbours follow with new markers, and only chunks that the query may show
+    and that are in the same section.
+    """
+    if size_tokens(context.passages) >= budget_tokens:
+        return context
+    best = context.passages[:MAX_WIDENED]
+    order = await documents.visible_chunk_ids(query.tenant_id, list(dict.fromkeys(passage.document_id for passage in best)))
+    nearby = {passage.marker: _neighbour_ids(passage, order.get(passage.document_id, ())) for passage in best}
+    chunk_ids = {passage.chunk_id for passage in best}.union(*nearby.values())
+    visible = await visible_chunks(documents, query, sorted(chunk_ids))
+    return _add_surroundings(context, best, nearby, visible, budget_tokens)
+
+
+def _neighbour_ids(passage: Passage, order: Sequence[str]) -> list[str]:
+    """Return the chunk before and the chunk after a passage, in this order. A parent has none."""
+    if passage.chunks or passage.chunk_id not in order:
+        return []
+    at = order.index(passage.chunk_id)
+    return [*order[max(0, at - 1) : at], *order[at + 1 : at + 2]]
+
+
+def _add_surroundings(
+    context: Context,
+    best: Sequence[Passage],
+    nearby: Mapping[int, Sequence[str]],
+    visible: Mapping[str, VisibleChunk],
+    budget_tokens: int,
+) -> Context:
+    passages = list(context.passages)
+    remaining = budget_tokens - size_tokens(passages)
+    for passage in best:
+        chunk = visible.get(passage.chunk_id)
+        if chunk is None:
+            continue
+        if passage.theme and len(passage.text) < len(chunk.chunk.text):
+            full = replace(passage_of(chunk, 0, len(chunk.chunk.text), passage.score, theme=True), marker=passage.marker)
+            cost = size_tokens([full]) - size_tokens([passage])
+            if cost <= remaining and not _shares_chunk(passage, passages):
+                passages[passage.marker - 1] = full
+                remaining -= cost
+        for id in nearby[passage.marker]:
+            neighbour = _neighbour_passage(passage, chunk, visible.get(id), passages)
+            if neighbour is not None and size_tokens([neighbour]) <= remaining:
+                passages.append(replace(neighbour, marker=len(passages) + 1))
+                remaining -= size_tokens([neighbour])
+    return replace(context, passages=tuple(passages))
+
+
+def _shares_chunk(passage: Passage, passages: Sequence[Passage]) -> bool:
+    return any(candidate.chunk_id == passage.chunk_id and candidate.marker != passage.marker for candidate in passages)
+
+
+def _neighbour_passage(
+    passage: Passage, chunk: VisibleChunk, beside: VisibleChunk | None, passages: Sequence[Passage]
+) -> Passage | None:
+    """Return a chunk next to a passage, without the text that the chunks share; None if it is in another section or known."""
+    if beside is None or beside.chunk.location.headings != chunk.chunk.location.headings:
+        return None
+    if any(beside.chunk.id in candidate.chunk_ids for candidate in passages):
+        return None
+    here, next_to = beside.chunk.location, chunk.chunk.location
+    start = max(0, next_to.end_char - here.start_char) if here.start_char >= next_to.start_char else 0
+    end = len(beside.chunk.text) if start or here.start_char >= next_to.start_char else next_to.start_char - here.start_char
+    neighbour = passage_of(beside, start, min(end, len(beside.chunk.text)), passage.score * NEIGHBOUR)
+    return replace(neighbour, beside=passage.marker) if neighbour.text.strip() else None

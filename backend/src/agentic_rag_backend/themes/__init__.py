@@ -1,0 +1,1 @@
+"""The two hierarchies of summaries: communities of the graph, and trees of passages (RAPTOR)."""
