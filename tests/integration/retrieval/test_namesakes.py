@@ -58,7 +58,7 @@ async def test_an_open_question_finds_all_and_tells_them_apart(examples: Example
     [
         ("What did the nurse Rowan Teller do?", "nurse"),
         ("What did Rowan Teller, the oceanographer, say?", "oceanographer"),
-        ("Who is the chair of the fishers' association, Rowan Teller?", "chair"),
+        ("What did the chair Rowan Teller say?", "chair"),
     ],
 )
 async def test_a_question_about_one_finds_none_of_the_others(examples: Examples, strategy: str, question: str, kind: str) -> None:

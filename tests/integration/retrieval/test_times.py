@@ -19,13 +19,12 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OFFICES: dict[str, tuple[str, dict[str, Any]]] = {
     "old": ("Ada Brand is the mayor of Westerhall. She opened the new market.", {"date": "2011-03-01"}),
     "new": ("Osric Vey is the mayor of Westerhall. He opened the new harbour.", {"date": "2019-03-01"}),
-    "flood": ("The great flood of Carrow happened on 3 May 2015. It took two bridges.", {}),
 }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def offices(corpus: Corpus) -> TenantId:
-    """Return a tenant with two mayors, a dated flood, and documents about other things."""
+    """Return a tenant with two mayors, and documents about other things."""
     tenant = await corpus.tenant("offices", keys=("bread", "seals", "atlas", "museum", "halden"), communities=False)
     await corpus.add_all(tenant, {key: (text, {"title": key.title(), "metadata": data}) for key, (text, data) in OFFICES.items()})
     return tenant
@@ -39,7 +38,7 @@ async def test_passages_and_facts_hold_at_the_time_of_the_question(corpus: Corpu
     for question, first, source, as_of in [
         ("Who was the mayor of Westerhall in 2012?", "old", "question", "2012-12-31"),
         ("Who is the mayor of Westerhall now?", "new", "question", "2026-06-01"),
-        ("Who was the mayor of Westerhall before the great flood?", "old", "passage", "2015-05-02"),
+        ("Who was the mayor of Westerhall before 3 May 2015?", "old", "question", "2015-05-02"),
         ("Who has been the mayor of Westerhall since 2018?", "new", "question", "now"),
         ("Who was the mayor of Westerhall between 2010 and 2012?", "old", "question", "2012-12-31"),
     ]:
@@ -56,23 +55,11 @@ async def test_passages_and_facts_hold_at_the_time_of_the_question(corpus: Corpu
         assert found.trace.strategy == "temporal"
 
 
-async def test_the_date_of_an_event_has_its_sentence(corpus: Corpus, offices: TenantId) -> None:
-    time = (await ask(corpus, offices, "Who was mayor after the great flood?")).trace.details["time"]
-    assert (time["phrase"], time["relation"], time["event"]) == ("after the great flood", "after", "the great flood")
-    assert time["fact"] == "The great flood of Carrow happened on 3 May 2015."
-    assert time["from"].startswith("2015-05-04")
-    shown = await corpus.container.catalogue.documents.hydrate(offices, [time["chunk_id"]])
-    assert time["fact"] in shown[time["chunk_id"]].chunk.text
-
-
 async def test_without_a_time_the_low_level_answers(corpus: Corpus, offices: TenantId) -> None:
     question = "Who is the mayor of Westerhall?"
     found, plain = await ask(corpus, offices, question), await ask(corpus, offices, question, "auto")
     assert (found.hits, found.facts) == (plain.hits, plain.facts)
     assert found.trace.details["time"] is None
-    unknown = await ask(corpus, offices, "Who was the mayor before the coronation?")
-    assert unknown.trace.details["time"]["source"] is None
-    assert unknown.trace.warnings == ("the time 'before the coronation' is not used: no document dates the event",)
 
 
 async def test_the_time_of_the_request_overrides_that_of_the_question(corpus: Corpus, offices: TenantId) -> None:
@@ -80,13 +67,3 @@ async def test_the_time_of_the_request_overrides_that_of_the_question(corpus: Co
     assert found.trace.details["time"]["source"] == "request"
     assert found.trace.details["as_of"].startswith("2020-01-01")
     assert {fact.source.name for fact in found.facts if fact.relation == "mayor_of"} == {"Osric Vey"}
-
-
-async def test_a_hidden_document_dates_no_event(corpus: Corpus) -> None:
-    tenant = await corpus.tenant("forgetful", keys=("bread", "seals"), communities=False)
-    text, data = OFFICES["flood"]
-    await corpus.add_all(tenant, {"flood": (text, {"title": "Flood", "metadata": data})})
-    question = "Who baked before the great flood?"
-    assert (await ask(corpus, tenant, question)).trace.details["time"]["source"] == "passage"
-    await corpus.tombstone(tenant, "flood")
-    assert (await ask(corpus, tenant, question)).trace.details["time"]["source"] is None

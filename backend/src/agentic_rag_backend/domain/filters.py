@@ -105,6 +105,13 @@ def list_leaves(filter: Filter) -> Iterator[Comparison | LinkCondition | ChunkSe
         yield filter
 
 
+def narrow_filter(filter: Filter | None, addition: Filter | None) -> Filter | None:
+    """Return the conjunction of two filters. None selects everything."""
+    if filter is None or addition is None:
+        return addition if filter is None else filter
+    return And((filter, addition))
+
+
 def valid_at(moment: datetime) -> Filter:
     """Return the filter of documents that are valid at ``moment`` by their metadata, or have no validity.
 

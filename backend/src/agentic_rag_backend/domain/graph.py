@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -450,12 +450,3 @@ class GraphDeletion:
     entity_ids: tuple[str, ...] = ()
     """The removed entities. Stores use them to remove derived data such as vectors."""
     relationship_ids: tuple[str, ...] = ()
-
-    def as_counts(self) -> Mapping[str, int]:
-        """Return the counts by name, for a deletion receipt."""
-        return {
-            "entities": self.entities,
-            "relationships": self.relationships,
-            "mentions": self.mentions,
-            "supports": self.supports,
-        }

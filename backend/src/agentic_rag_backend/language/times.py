@@ -151,11 +151,6 @@ _BEFORE_DATE = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(?P<word>from|between)\b", re.IGNORECASE)
-_EVENT = re.compile(
-    r"\b(?P<word>before|prior to|ahead of|after|following|since|until|during|at the time of|when) "
-    r"(?P<event>(?!that\b|which\b|what\b|who\b|when\b|how\b|then\b|now\b|did\b|does\b|do\b|is\b|was\b|were\b|are\b|it\b|this\b|he\b|she\b|they\b)[^?.,;]*[^\W\d][^?.,;]{1,120})",
-    re.IGNORECASE,
-)
 _NOW = re.compile(r"\b(?:now|today|nowadays|currently|at present|at the moment|these days|right now)\b", re.IGNORECASE)
 _CURRENT = re.compile(r"\b(?P<which>this|last|previous) (?P<unit>year|month)\b|\b(?P<yesterday>yesterday)\b", re.IGNORECASE)
 _AGO = re.compile(r"\b(?P<count>\d{1,3}|one|two|three|four|five|ten|twenty|fifty) years? ago\b", re.IGNORECASE)
@@ -165,15 +160,11 @@ _JOINED = re.compile(r" ?(?:and|to|until|through|–|-) ?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class TimePhrase:
-    """A time of a question, as written in ``text``.
-
-    ``period`` is the named date. It is None if the question names an ``event`` instead, whose date has to be found.
-    """
+    """A time of a question, as written in ``text``."""
 
     text: str
     relation: Relation
-    period: Period | None
-    event: str = ""
+    period: Period
 
 
 def time_phrase(question: str, now: datetime) -> TimePhrase | None:
@@ -186,10 +177,6 @@ def time_phrase(question: str, now: datetime) -> TimePhrase | None:
         return dated
     if (relative := _find_relative_phrase(question, now)) is not None:
         return relative
-    if event := _EVENT.search(question):
-        dates = [period for moment, _ in placed_moments(event["event"]) if (period := moment_period(moment)) is not None]
-        relation = _RELATIONS[event["word"].casefold()]
-        return TimePhrase(event[0].strip(), relation, dates[0] if dates else None, "" if dates else event["event"].strip())
     if present := _NOW.search(question):
         return TimePhrase(present[0], "at", (now, now))
     return None
@@ -224,19 +211,19 @@ def _join_range(question: str, placed_dates: Sequence[tuple[Moment, tuple[int, i
 def _find_relative_phrase(question: str, now: datetime) -> TimePhrase | None:
     if match := _AGO.search(question):
         count = match["count"].casefold()
-        year = now.year - (_NUMBERS.get(count) or int(count))
-        return TimePhrase(match[0], "at", period_of(year)) if year > 0 else None
-    match = _CURRENT.search(question)
-    if match is None:
+        period = period_of(now.year - (_NUMBERS.get(count) or int(count)))
+    elif match := _CURRENT.search(question):
+        back = 0 if (match["which"] or "").casefold() == "this" else 1
+        if match["yesterday"]:
+            period = period_of((now.astimezone(UTC) - timedelta(days=1)).date().isoformat())
+        elif match["unit"].casefold() == "year":
+            period = period_of(now.year - back)
+        else:
+            month = date(now.year, now.month, 1) - timedelta(days=back)
+            period = period_of(f"{month.year:04d}-{month.month:02d}")
+    else:
         return None
-    if match["yesterday"]:
-        day = (now.astimezone(UTC) - timedelta(days=1)).date()
-        return TimePhrase(match[0], "at", period_of(day.isoformat()))
-    back = 0 if match["which"].casefold() == "this" else 1
-    if match["unit"].casefold() == "year":
-        return TimePhrase(match[0], "at", period_of(now.year - back))
-    month = date(now.year, now.month, 1) - timedelta(days=back)
-    return TimePhrase(match[0], "at", period_of(f"{month.year:04d}-{month.month:02d}"))
+    return None if period is None else TimePhrase(match[0], "at", period)
 
 
 def moment_period(moment: Moment) -> Period | None:

@@ -48,7 +48,9 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(title: str) -> bool:
-    """Return whether a program gives this title to every file, such as "Untitled" or "Chapter 1"."""
+    """Return whether a program gives this title to every file, such as "Untitled" or "Chapter 1", or lost its letters."""
     text = " ".join(title.split())
+    if not any(map(str.isalnum, text)):
+        return True
     without_number = text.rstrip(" )").rstrip("0123456789").rstrip(" _#.(-")
     return _PLACEHOLDER.fullmatch(text) is not None or _PLACEHOLDER.fullmatch(without_number) is not None

@@ -1,15 +1,11 @@
-"""Dates, amounts and colours of a text as values that can be compared: "2009" agrees with "3 March 2009"."""
+"""Dates and amounts of a text as values that can be compared: "2009" agrees with "3 March 2009"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self
 
-from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, find_measure, is_related_form
 from agentic_rag_backend.language.words import comparable, words
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -72,17 +68,6 @@ _AFTER = 48
 Span = tuple[int, int]
 
 
-class Value(Protocol):
-    """A value that a text gives."""
-
-    @property
-    def text(self) -> str:
-        """The value as it is written."""
-
-    def agrees_with(self, value: Self) -> bool:
-        """Return whether both may be true of one thing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A date or a period of years. ``month`` and ``day`` are 0 if they are missing, ``years`` None."""
@@ -118,17 +103,6 @@ class Amount:
         error = 1.0 + (_CONVERTED if converted else 0.0)
         factor, another = (mine[1], other_unit[1]) if converted else (1.0, 1.0)
         return self.low * factor <= amount.high * another * error and amount.low * another <= self.high * factor * error
-
-
-@dataclass(frozen=True, slots=True)
-class WordValue:
-    """A word, such as a colour."""
-
-    text: str
-
-    def agrees_with(self, word: WordValue) -> bool:
-        """Return whether both are the same word."""
-        return comparable(self.text) == comparable(word.text)
 
 
 def find_moments(text: str) -> list[Moment]:
@@ -169,23 +143,6 @@ def rounds_to(exact: Amount, rounded: Amount) -> bool:
     return exact.low != exact.high and rounded.low == rounded.high and abs(middle - rounded.low) <= _HALF
 
 
-def values_of(text: str, kind: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[WordValue]:
-    """Return the values of the asked kind that ``text`` gives and the question does not contain. Empty for other kinds.
-
-    For a question that counts things, only numbers of these things, if there are any.
-    """
-    if kind is AnswerKind.TIME:
-        known_texts = {moment.text.casefold() for moment in find_moments(question)}
-        return [moment for moment in find_moments(text) if moment.text.casefold() not in known_texts]
-    if kind is AnswerKind.COLOUR:
-        return [WordValue(text[start:end]) for start, end in answer_spans(text, kind, question) or ()]
-    if not kind.numeric:
-        return []
-    amounts = list(_find_amounts(text, kind, question))
-    counted_amounts = [amount for amount, counts in amounts if counts]
-    return counted_amounts or [amount for amount, _ in amounts]
-
-
 def _read_moment_match(match: re.Match[str]) -> Moment:
     part = match.groupdict()
     here = partial(Moment, match[0])
@@ -205,25 +162,6 @@ def _read_moment_match(match: re.Match[str]) -> Moment:
     month_name = next((part[name] for name in ("month", "month2", "month3") if part[name]), "")
     month = 1 + _MONTH_NAMES.index(month_name[:3].casefold()) if month_name else 0
     return here((year, year) if year else None, month, int(part["day"] or part["day2"] or 0))
-
-
-def _find_amounts(text: str, kind: AnswerKind, question: str) -> Iterator[tuple[Amount, bool]]:
-    """Yield the amounts that are not in the question, and whether each counts what the question counts. Dates are no amounts."""
-    dates = [match.span() for match in _DATE.finditer(text)]
-    known_numbers = {match["number"].casefold() for match in _AMOUNT.finditer(question)}
-    nouns = find_measure(question)
-    spans = answer_spans(text, kind, question) or ()
-    for match in _AMOUNT.finditer(text):
-        start, end = match.span("number")
-        if match["number"].casefold() in known_numbers or any(begin <= start < finish for begin, finish in dates):
-            continue
-        if not any(begin < end and start < finish for begin, finish in spans):
-            continue
-        following = [word.form for word in words(text[match.end() : match.end() + _AFTER])[:_FOLLOWING]]
-        yield (
-            _read_amount_match(match, _read_unit(text, match.end(), following)),
-            any(is_related_form(noun, following) for noun in nouns),
-        )
 
 
 def _read_unit(text: str, end: int, following: list[str]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.recording import SummaryTally
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, count_levels
 from agentic_rag_backend.communities.theme_index import RebuildProgress
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
@@ -157,7 +156,7 @@ class TreeBuilder:
             "dry_run": True,
             "mode": _mode_of(plan),
             "nodes": len(nodes),
-            "levels": _count_levels(nodes),
+            "levels": count_levels(node.level for node in nodes),
             "summaries_to_write": count,
             "summaries_reused": len(plan.written) - count,
             **calls_and_tokens(usage),
@@ -179,7 +178,7 @@ def _make_details(options: TreeOptions, plan: _BuildPlan, tally: SummaryTally) -
     return {
         "mode": _mode_of(plan),
         "nodes": len(nodes),
-        "levels": _count_levels(nodes),
+        "levels": count_levels(node.level for node in nodes),
         "passages": len({chunk for node in nodes if node.level == 1 for chunk in node.children}),
         "nodes_changed": len(plan.written),
         **tally.make_details(),
@@ -190,11 +189,6 @@ def _make_details(options: TreeOptions, plan: _BuildPlan, tally: SummaryTally) -
 
 def _mode_of(plan: _BuildPlan) -> str:
     return "full" if plan.whole else "incremental"
-
-
-def _count_levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
-    counts = Counter(node.level for node in nodes)
-    return {str(level): counts[level] for level in sorted(counts)}
 
 
 class _Clock:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agentic_rag_backend.domain.query import Hit
-from agentic_rag_backend.models.llm.base import INTEGER, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, list_of, object_of, objects_in
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, number_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, number_in
 
 
 class Grader(Protocol):

@@ -24,7 +24,7 @@ Measured on MuSiQue, HotpotQA and SQuAD (`docs/reference/benchmarks/retrieval.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import TypeVar
@@ -130,15 +130,15 @@ class HopLinks:
         )
 
 
-def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> HopLinks:
+def expand(graph: TenantGraph, beam: Sequence[int]) -> HopLinks:
     """Return the links from the chunks of ``beam``, one per (source, target), over the strongest shared entity.
 
-    The weight of an entity is that of its mention in the target ÷ (other passages that mention it) ^ `SHARING`. Entities in
-    ``without``, of the types `UNRELATED`, and in too many passages are not followed.
+    The weight of an entity is that of its mention in the target ÷ (other passages that mention it) ^ `SHARING`. Entities of the
+    types `UNRELATED` and in too many passages are not followed.
     """
     rows = np.array(beam, dtype=np.int64)
     position, entities, _ = graph.mentions.gather(rows)
-    followed = _follow_links(graph, entities) & ~np.isin(entities, list(without))
+    followed = _follow_links(graph, entities)
     sources, entities = rows[position[followed]], entities[followed]
     position, targets, weights = graph.links.gather(entities)
     divisors = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)

@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import And, Filter, valid_at
+from agentic_rag_backend.domain.filters import Filter, narrow_filter, valid_at
 from agentic_rag_backend.domain.graph import GraphEdge, StatedFact
 from agentic_rag_backend.domain.query import FactHit, Hit, Query, Retrieval, ThemeHit
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
@@ -149,10 +149,9 @@ async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Ma
     return candidates
 
 
-def only_valid(query: Query) -> Filter:
+def only_valid(query: Query) -> Filter | None:
     """Return the query's filter, narrowed to documents that are valid at its moment."""
-    valid = valid_at(query.moment)
-    return valid if query.filters is None else And((query.filters, valid))
+    return narrow_filter(query.filters, valid_at(query.moment))
 
 
 @dataclass(frozen=True, slots=True)

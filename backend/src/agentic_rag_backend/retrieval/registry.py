@@ -22,7 +22,6 @@ from agentic_rag_backend.retrieval.stages.pipeline import Pipeline, ResultCache
 from agentic_rag_backend.retrieval.strategies.auto import AutoRequestOptions
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelRequestOptions
-from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 from agentic_rag_backend.retrieval.strategies.fusion import (
     MAX_METHODS,
     MIN_METHODS,
@@ -81,7 +80,7 @@ PLAIN: Mapping[str, Strategy] = {
     ),
     "temporal": Strategy(
         "the low level at the time that the question names: facts and passages that hold then; without a time, the low level",
-        lambda p: Temporal(p.low_level, EventDates(p.stores, p.graphs, p.hybrid)),
+        lambda p: Temporal(p.low_level),
         options=TemporalRequestOptions,
     ),
     "community": Strategy(

@@ -16,10 +16,10 @@ from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import NamedSpan, named_spans
-from agentic_rag_backend.models.llm.base import list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import list_of, object_of, objects_in, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
-from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in
 
 MAX_CHARACTERS = 500
 """Characters of a wording by a model."""

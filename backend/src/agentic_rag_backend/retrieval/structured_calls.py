@@ -109,12 +109,6 @@ class Spending:
             self.failures.append(reply.failure)
 
 
-def objects_in(parsed: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return the objects in a list of a reply. Other items are ignored."""
-    items = parsed.get(name)
-    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-
-
 def number_in(item: Mapping[str, Any], name: str, *, low: float, high: float) -> float | None:
     """Return a number of an object, clamped to its limits. None if it is missing or not a number."""
     value = item.get(name)

@@ -111,6 +111,16 @@ def test_a_page_is_decoded_as_it_declares(declared: str, encoding: str, word: st
     assert (parsed.text, parsed.warnings) == (word, ())
 
 
+def test_utf_8_is_read_although_another_charset_is_declared() -> None:
+    for charset, text in (("ISO-8859-1", "© 2002"), ("koi8-r", "Причал"), ("gbk", "人人生而自由")):
+        for partial in (False, True):
+            found = decode_text(text.encode(), [Declaration(charset, "the file")], partial=partial)
+            assert (found.text, found.encoding) == (text, "utf-8")
+            assert found.warnings == (f"the text is utf-8, not {charset}, as the file declares",)
+    # These bytes are valid UTF-8 by chance.
+    assert decode_text("联通".encode("gbk"), [Declaration("gb2312", "the file")]).text == "联通"
+
+
 def test_source_code_is_decoded_as_its_first_lines_declare() -> None:
     code = "#!/usr/bin/env python\n# -*- coding: koi8-r -*-\nCITY = 'Москва'\n"
     assert parser_of("text/x-python").parse(code.encode("koi8-r")).text == code

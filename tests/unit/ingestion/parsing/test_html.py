@@ -100,6 +100,34 @@ def test_navigation_is_kept_where_it_is_the_page() -> None:
     assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
 
 
+def test_items_of_ordered_lists_have_their_numbers() -> None:
+    for html, text in {
+        "<ol><li>Row<ul><li>fast</ul><li><p>Rest</p></ol>": "1. Row\n- fast\n2. Rest",
+        "<ol start=7><li>Go<li value=9>End<li>": "7. Go\n9. End",
+        "<ol type=a><li>Row<ol><li>x</ol><li>Rest</ol>": "a. Row\n1. x\nb. Rest",
+        "<ol style='list-style: none'><li>Row</ol><ol start=99999999999><li>x</ol>": "- Row\n\n1. x",
+    }.items():
+        assert parse(html) == text, html
+
+
+def test_formulas_are_read_on_one_line() -> None:
+    root = "<mfrac><mrow><mi>a</mi> <mo>+</mo> <mi>b</mi></mrow><mn>2</mn></mfrac>"
+    square = "<msup><mi>x</mi><mn>2</mn></msup><mo>=</mo>"
+    formula = f"<math><semantics><mrow>{square}{root}</mrow><annotation>x^2</annotation></semantics></math>"
+    for html, text in {
+        f"<p>So {formula}, or {formula}": "So x^2=(a+b)/2, or x^2=(a+b)/2",
+        "<p>a <math>b=<x:y>c</x:y><math>d</math></math>": "a b=cd",
+        "<math></math><p>x": "x",
+    }.items():
+        assert parse(html) == text, html
+
+
+def test_surroundings_are_measured_once_and_without_space() -> None:
+    menu = "<nav><nav role=navigation><a>News</a>\n" + " " * 200 + "</nav></nav>"
+    page = f"<body><div><header><h2>Site</h2>{menu}</header></div><main><header><h1>Locks</h1></header><p>The lock is old.</main>"
+    assert parse(f"{page}<footer>End</footer>") == "Locks\n\nThe lock is old."
+
+
 def test_a_table_for_layout_is_read_as_text() -> None:
     prose, depths = "The lock is old. " * 20, "<table><tr><th>Lock<th>Depth<tr><td>Sable<td>4 m</table>"
     table = "| Lock | Depth |\n| --- | --- |\n| Sable | 4 m |"

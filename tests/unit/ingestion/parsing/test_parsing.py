@@ -269,7 +269,7 @@ def test_titles() -> None:
     for title in (
         "(anonymous)", "untitled", "Untitled Document 3", "Microsoft Word - letter.doc", "Document1", "Chapter 1",
         "PowerPoint Presentation", "Folie 1", "PowerPoint-Präsentation", "Mappe1", "Presentation (2)", "report_final.docx",
-        "(no subject)", "Slide 12", "scan_0012",
+        "(no subject)", "Slide 12", "scan_0012", "?????", "- -",
     ):  # fmt: skip
         assert title_of(Preview(title=title, text="Text."), "Taxi receipt.pdf") == "Taxi receipt", title
     for title in (

@@ -90,6 +90,11 @@ def test_restructured_text_is_read_without_its_marks() -> None:
     assert parsed.warnings == ("not in the text: included files and generated documentation (1)",)
 
 
+def test_a_role_may_follow_its_text() -> None:
+    text = "E = `mc^2`:math: and `see <a>`:ref:, not ``a``:sup: or `b`: c"
+    assert parser_of(RST).parse(text.encode()).text == "E = mc^2 and see, not a:sup: or b: c"
+
+
 def test_hostile_restructured_text_takes_linear_time() -> None:
     for unit in ("* a\n b\n", ":a", "`" + " " * 50, "| a |\n", "== ==\n", ".. a::\n\n", " " * 30 + "x\n", "*a ", "a_ "):
         assert len(parser_of(RST).parse(("Title\n\n" + unit * (200_000 // len(unit))).encode()).text) >= 5

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from knowledge_worlds import Says, World
+from tenant_graphs import build_tenant_graph
 
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph import ledger
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger, build_tenant_graph
+from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger
 from agentic_rag_backend.stores.catalogue.base import Visibility
 
 

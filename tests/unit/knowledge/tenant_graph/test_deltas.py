@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from knowledge_worlds import Says, World
 from sampling import sampled
+from tenant_graphs import build_tenant_graph
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
@@ -21,7 +22,7 @@ from agentic_rag_backend.knowledge.tenant_graph import ledger as graph_ledger
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.entity_names import EntityNames
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger, build_tenant_graph
+from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.rows import Ints
 from agentic_rag_backend.retrieval.hops import expand, prune, score_hops

@@ -6,11 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from knowledge_worlds import known
-from tenant_graphs import naming
+from tenant_graphs import build_tenant_graph, naming
 
 from agentic_rag_backend.domain.graph import Mention, Support
 from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
 from agentic_rag_backend.knowledge.tenant_graph.rows import Edges

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_passages import visible_of
+from tenant_graphs import build_tenant_graph
 
 from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.document import VisibleChunk
@@ -20,7 +21,6 @@ from agentic_rag_backend.domain.graph import (
     Support,
 )
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import Knowledge
 from agentic_rag_backend.knowledge.visible.facts import all_there, is_visible, states_now, supports_now
 from agentic_rag_backend.knowledge.visible.summaries import contains_label, name_order

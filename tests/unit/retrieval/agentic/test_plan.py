@@ -5,12 +5,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter
+from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter, narrow_filter
 from agentic_rag_backend.retrieval.agentic.plan import (
     MAX_QUERIES,
     NegativeConstraint,
     filters_of,
-    narrow_filter,
     plan_by_rules,
     plan_of,
 )

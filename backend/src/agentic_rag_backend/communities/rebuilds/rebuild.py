@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ from agentic_rag_backend.communities.generations import MIN_SEARCHABLE, Generati
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, compute_basis, divided_under
 from agentic_rag_backend.communities.rebuilds.rebuild_options import COUNTED, RebuildOptions
 from agentic_rag_backend.communities.summaries.evidence_gatherer import EvidenceGatherer
-from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_summaries
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, count_levels, write_summaries
 from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import SUMMARISE, CommunityReader, RebuildProgress
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
@@ -267,7 +267,7 @@ class Rebuilder:
         return {
             "dry_run": True,
             "communities": len(reading.planned),
-            "levels": _count_levels(reading.planned),
+            "levels": count_levels(community.level for community in reading.planned),
             "summaries_to_write": len(unsummarised),
             "summaries_reused": len(reading.planned) - len(unsummarised),
             **calls_and_tokens(usage),
@@ -282,7 +282,7 @@ class Rebuilder:
         return {
             "mode": "full" if reading.afresh else "incremental",
             "communities": len(reading.planned),
-            "levels": _count_levels(reading.planned),
+            "levels": count_levels(community.level for community in reading.planned),
             "entities": len(reading.knowledge.entities),
             "relationships": len(reading.knowledge.edges),
             **tally.make_details(),
@@ -358,11 +358,6 @@ def _group_children(
         if community.parent_id in parent_ids and community.parent_id is not None and community.fingerprint in summaries:
             children[community.parent_id].append(summaries[community.fingerprint])
     return dict(children)
-
-
-def _count_levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
-    counts = Counter(community.level for community in planned)
-    return {str(level): counts[level] for level in sorted(counts)}
 
 
 def _measure_sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +47,11 @@ class SummaryTally:
 
 
 Save = Callable[[list[CommunitySummary]], Awaitable[None]]
+
+
+def count_levels(levels: Iterable[int]) -> dict[str, int]:
+    """Return the number of items of each level, the lowest level first."""
+    return {str(level): count for level, count in sorted(Counter(levels).items())}
 
 
 async def write_summaries(

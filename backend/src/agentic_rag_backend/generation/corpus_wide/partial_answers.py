@@ -17,7 +17,7 @@ from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, re
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.generation.evidence.context import Passage, theme_passages
 from agentic_rag_backend.language.tokens import text_tokens
-from agentic_rag_backend.models.llm.base import INTEGER, NUMBER, list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import INTEGER, NUMBER, list_of, object_of, objects_in, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (
     Spending,
@@ -25,7 +25,6 @@ from agentic_rag_backend.retrieval.structured_calls import (
     StructuredReply,
     line_in,
     number_in,
-    objects_in,
 )
 
 MAP_TOKENS = 3_000

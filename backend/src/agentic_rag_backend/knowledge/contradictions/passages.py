@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.graph import EntityRef, normalise_name
 from agentic_rag_backend.knowledge.contradictions.statements import (
     ReadSentence,
     ValueStatement,
+    is_within,
     read_sentences,
     statements_about,
     subject_of,
@@ -90,7 +91,7 @@ def _is_about(changed: ChangedSentence, names: Sequence[Sequence[str]], *, topic
     if subject_of(changed.sentence.text, changed.words, names, changed.dates) is not None:
         return True
     articles = ("the", "a", "an")
-    first_word = next((word for word in changed.words if word.form not in articles and not _is_within(word, changed.dates)), None)
+    first_word = next((word for word in changed.words if word.form not in articles and not is_within(word, changed.dates)), None)
     return topic and (first_word is None or not first_word.name)
 
 
@@ -109,7 +110,7 @@ def _find_change(changed_sentence: ChangedSentence, sentence_b: ChangedSentence)
     if may_agree(before, after):
         return None
     dated = [
-        all(_is_within(word, changed.dates) for word in part)
+        all(is_within(word, changed.dates) for word in part)
         for changed, part in zip((changed_sentence, sentence_b), parts, strict=True)
     ]
     digits = [any(word.form[0].isdigit() for word in part) for part in parts]
@@ -120,10 +121,6 @@ def _find_change(changed_sentence: ChangedSentence, sentence_b: ChangedSentence)
         return _Change("number", context, before, after)
     are_names = all(word.name and not word.form[0].isdigit() for part in parts for word in part if word.content)
     return _Change("exclusive", context, before, after) if are_names and begin else None
-
-
-def _is_within(word: Word, spans: Sequence[Span]) -> bool:
-    return any(start <= word.start < end for start, end in spans)
 
 
 def _report_change(about: EntityRef, passages: Pair, sentences: tuple[Sentence, Sentence], change: _Change) -> Contradiction:

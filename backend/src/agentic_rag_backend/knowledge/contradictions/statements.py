@@ -171,7 +171,7 @@ def _is_verb(text: str, following: Sequence[Word]) -> bool:
 
 
 def _is_introduction(word: Word, spans: Sequence[Span]) -> bool:
-    return word.form in _INTRODUCTIONS or _is_within(word, spans)
+    return word.form in _INTRODUCTIONS or is_within(word, spans)
 
 
 def _name_continues(all_words: Sequence[Word], start: int, end: int) -> bool:
@@ -187,7 +187,7 @@ def _is_name(word: Word) -> bool:
 
 def _after_values(between: Sequence[Word], spans: Sequence[Span]) -> Sequence[Word]:
     """Return the words after the last other value: of "born in 1950 and died in 2001", "died" is about 2001."""
-    last_value = max((number for number, word in enumerate(between) if _is_within(word, spans)), default=-1)
+    last_value = max((number for number, word in enumerate(between) if is_within(word, spans)), default=-1)
     return between[last_value + 1 :]
 
 
@@ -198,5 +198,6 @@ def _measure_of(value: Moment | Amount, following: Sequence[Word], spelling: str
     return unit or currency or noun
 
 
-def _is_within(word: Word, spans: Sequence[Span]) -> bool:
+def is_within(word: Word, spans: Sequence[Span]) -> bool:
+    """Return whether a word begins within one of some spans."""
     return any(start <= word.start < end for start, end in spans)

@@ -255,36 +255,6 @@ def shared_count(graph: TenantGraph, entity_a: int, entity_b: int) -> int:
     return len(np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b)))
 
 
-class SharedChunks:
-    """The chunks that mention entities of one set. They are counted once, for comparisons with many entities.
-
-    Args:
-        numbers: the entities of the set.
-    """
-
-    def __init__(self, graph: TenantGraph, numbers: Iterable[int]) -> None:
-        self._graph = graph
-        self._numbers = frozenset(numbers)
-        self._chunks, self._counts = _count_chunks(graph, self._numbers)
-
-    def sharing(self, candidates: Iterable[int], *, without: Iterable[int]) -> set[int]:
-        """Return the candidates that share a chunk with an entity of the set, ``without`` some of its entities."""
-        chunks, left_out = _count_chunks(self._graph, self._numbers.intersection(without))
-        counts = self._counts.copy()
-        counts[np.searchsorted(self._chunks, chunks)] -= left_out
-        other_chunks = self._chunks[counts > 0]
-        return {number for number in candidates if np.isin(self._graph.links.of(number), other_chunks).any()}
-
-
-def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Ints]:
-    """Return the chunks that mention some entities, in order, and how many of the entities each mentions."""
-    chunks = [graph.links.of(number) for number in numbers]
-    if not chunks:
-        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-    ordered, counts = np.unique(np.concatenate(chunks), return_counts=True)
-    return ordered, counts.astype(np.int32)
-
-
 def shared_chunk(graph: TenantGraph, entity_a: int, entity_b: int) -> str | None:
     """Return the id of a chunk that mentions both entities, None without any. The key of the chunk selects it."""
     common = np.intersect1d(graph.links.of(entity_a), graph.links.of(entity_b))

@@ -231,10 +231,3 @@ def _number_ids(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
     numbers_of = np.zeros(len(ids), dtype=np.int32)
     numbers_of[places] = numbers.numbers(used_ids)
     return np.asarray(numbers_of[used])
-
-
-def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:
-    """Return the graph of some documents' knowledge."""
-    ledger = GraphLedger()
-    ledger.apply(knowledge)
-    return ledger.graph()

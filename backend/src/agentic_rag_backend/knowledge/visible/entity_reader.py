@@ -45,15 +45,13 @@ _PASSAGES = 20
 class NameBearer:
     """An entity that shares its name.
 
-    ``documents`` are ids of documents that mean it by the name, in any version. ``passages`` are the texts of some chunks that
-    mention it.
+    ``documents`` are ids of documents that mean it by the name, in any version.
     """
 
     number: int
     entity: EntityRef
     description: Description
     documents: frozenset[str]
-    passages: tuple[str, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -103,8 +101,7 @@ class BearerReader:
         def bearer(name: str, number: int) -> NameBearer:
             entity, name_uses = graph.entity(number), uses.get(name, ())
             documents = frozenset(use.document_id for use in name_uses if use.entity_id == entity.id)
-            texts = tuple(passages[id].chunk.text for id in chunks[number] if id in passages)
-            return NameBearer(number, entity, described_by(name_uses, entity.id, versions), documents, texts)
+            return NameBearer(number, entity, described_by(name_uses, entity.id, versions), documents)
 
         return {name: tuple(bearer(name, number) for number in numbers) for name, numbers in chosen.items()}
 

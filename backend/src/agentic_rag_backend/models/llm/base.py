@@ -169,6 +169,12 @@ def text_of(max_length: int) -> Schema:
     return {**TEXT, "maxLength": max_length}
 
 
+def objects_in(parsed: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the objects in a list of a reply. Other items are ignored."""
+    items = parsed.get(name)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
 def one_of(words: Sequence[str]) -> Schema:
     """Return the schema of one of several words. Another word is read as ``other`` if that is one of them."""
     return {**TEXT, "enum": list(words)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rag_backend.domain.query import FactHit, Hit
-from agentic_rag_backend.models.llm.base import INTEGER, TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, TEXT, list_of, object_of, objects_in
 from agentic_rag_backend.prompts import built_in, fence, without_markers
 from agentic_rag_backend.retrieval.agentic.plan import (
     MAX_PASSAGE,
@@ -23,7 +23,7 @@ from agentic_rag_backend.retrieval.agentic.plan import (
 )
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.grading import read_text
-from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, line_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, line_in
 
 READ = 5
 """Passages that a reflection reads."""

@@ -16,12 +16,12 @@ from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.domain.query import FactHit, Hit, Query
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.language.words import words
-from agentic_rag_backend.models.llm.base import TEXT, list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import TEXT, list_of, object_of, objects_in, text_of
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.rewriting import QueryRewriter
-from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, line_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, line_in
 
 MAX_CONSTRAINTS = 12
 """Negative constraints of one request, from all sources."""
@@ -303,13 +303,6 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     for query in queries:
         queries_by_form.setdefault(query.casefold(), query)
     return tuple(queries_by_form.values())[:MAX_QUERIES]
-
-
-def narrow_filter(query_filter: Filter | None, added_filter: Filter | None) -> Filter | None:
-    """Return the conjunction of two filters. A plan can only narrow the filter of a request."""
-    if query_filter is None or added_filter is None:
-        return added_filter if query_filter is None else query_filter
-    return And((query_filter, added_filter))
 
 
 REQUIRED_PLACEHOLDERS = ("question",)

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, LinkCondition, Not
+from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, LinkCondition, Not, narrow_filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import FactHit, Hit, Query, Retrieval
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader, namesakes
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
-from agentic_rag_backend.retrieval.agentic.plan import Avoided, NegativeConstraint, Plan, keep_hits, narrow_filter
+from agentic_rag_backend.retrieval.agentic.plan import Avoided, NegativeConstraint, Plan, keep_hits
 from agentic_rag_backend.retrieval.agentic.sessions import Carried
 from agentic_rag_backend.retrieval.agentic.stopping import AgenticOptions, Meter, Progress
 from agentic_rag_backend.retrieval.base import Stores, Strategies

@@ -9,7 +9,6 @@ Types of the fields of requests, which refuse values of another kind instead of 
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +34,7 @@ from agentic_rag_backend.domain.filters import (
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.language.languages import ENGLISH
 from agentic_rag_backend.language.times import period_of
+from agentic_rag_backend.retrieval.options.model import format_value
 from agentic_rag_backend.wording import shorten_line
 
 Whole = Annotated[int, Strict()]
@@ -116,15 +116,15 @@ class _Written:
     def parse(self, value: Any, depth: int) -> Filter:
         if depth > MAX_DEPTH:
             raise InvalidRequest(
-                f"filters may be nested at most {MAX_DEPTH} deep; got {_show_value(value)} inside {MAX_DEPTH} others"
+                f"filters may be nested at most {MAX_DEPTH} deep; got {format_value(value)} inside {MAX_DEPTH} others"
             )
         if not isinstance(value, Mapping) or not value:
-            raise InvalidRequest(f"a filter must be an object with at least one field; got {_show_value(value)}")
+            raise InvalidRequest(f"a filter must be an object with at least one field; got {format_value(value)}")
         parts: list[Filter] = []
         for name, operand in value.items():
             if name in {"and", "or"}:
                 if not isinstance(operand, list) or not operand:
-                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_show_value(operand)}", field=name)
+                    raise InvalidRequest(f"'{name}' takes a list of filters; got {format_value(operand)}", field=name)
                 inner = tuple(self._part(f"{name}[{number}]", item, depth) for number, item in enumerate(operand))
                 parts.append(And(inner) if name == "and" else Or(inner))
             elif name == "not":
@@ -180,7 +180,9 @@ def _parse_comparisons(name: str, operand: Mapping[str, Any], default_value: Sca
         if operator == "default":
             continue
         if operator not in OPERATORS:
-            raise InvalidRequest(f"unknown filter operator {_show_value(operator)}; known are {', '.join(OPERATORS)} and default")
+            raise InvalidRequest(
+                f"unknown filter operator {format_value(operator)}; known are {', '.join(OPERATORS)} and default"
+            )
         if operator in {"exists", "missing"}:
             comparisons.append(Comparison(name, _parse_presence(operator, value)))
         else:
@@ -217,7 +219,7 @@ def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[LinkConditio
     for operator, value in operand.items():
         if operator not in LINK_OPERATORS:
             raise InvalidRequest(
-                f"takes the operators {', '.join(LINK_OPERATORS)}; got {_show_value(operator)}. "
+                f"takes the operators {', '.join(LINK_OPERATORS)}; got {format_value(operator)}. "
                 f"To filter by a metadata key of this name, write 'metadata.{name}'"
             )
         if operator in {"exists", "missing"}:
@@ -227,27 +229,27 @@ def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[LinkConditio
         texts = options if isinstance(options, tuple) else (options,)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise InvalidRequest(f"is compared with text that is not blank; got {_show_value(text)}")
+                raise InvalidRequest(f"is compared with text that is not blank; got {format_value(text)}")
         yield LinkCondition(name, operator, tuple(map(str, texts)))
 
 
 def _parse_presence(operator: str, value: Any) -> str:
     if not isinstance(value, bool):
-        raise InvalidRequest(f"{operator!r} takes true or false; got {_show_value(value)}")
+        raise InvalidRequest(f"{operator!r} takes true or false; got {format_value(value)}")
     return operator if value else {"exists": "missing", "missing": "exists"}[operator]
 
 
 def _parse_value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
     if operator in {"in", "nin"}:
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_OPTIONS:
-            size = len(value) if isinstance(value, list) else _show_value(value)
+            size = len(value) if isinstance(value, list) else format_value(value)
             raise InvalidRequest(f"{operator!r} takes a list of 1 to {MAX_OPTIONS} values; got {size}")
         return tuple(_parse_scalar(item) for item in value)
     scalar = _parse_scalar(value)
     if operator in _TEXT_OPERATORS and not isinstance(scalar, str):
-        raise InvalidRequest(f"{operator!r} takes text; got {_show_value(value)}")
+        raise InvalidRequest(f"{operator!r} takes text; got {format_value(value)}")
     if operator in _ORDERED_OPERATORS and isinstance(scalar, bool):
-        raise InvalidRequest(f"{operator!r} takes text or a number; got {_show_value(value)}")
+        raise InvalidRequest(f"{operator!r} takes text or a number; got {format_value(value)}")
     return scalar
 
 
@@ -257,16 +259,11 @@ def _parse_scalar(value: Any) -> Scalar:
             raise InvalidRequest(f"a filter's text may have at most {MAX_TEXT} characters; got {len(value)}")
         return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
-        raise InvalidRequest(f"a filter's whole number must be within ±{MAX_INTEGER}; got {_show_value(value)}")
+        raise InvalidRequest(f"a filter's whole number must be within ±{MAX_INTEGER}; got {format_value(value)}")
     if isinstance(value, bool) or (isinstance(value, (int, float)) and math.isfinite(value)):
         return value
     if value is None:
         raise InvalidRequest(
             'a filter compares with text, a number, true or false; got null. For absent fields, write {"missing": true}'
         )
-    raise InvalidRequest(f"a filter's value must be text, a finite number, true or false; got {_show_value(value)}")
-
-
-def _show_value(value: Any) -> str:
-    # Not repr: a value may be nested deeper than Python's recursion limit.
-    return reprlib.repr(value)[:80]
+    raise InvalidRequest(f"a filter's value must be text, a finite number, true or false; got {format_value(value)}")

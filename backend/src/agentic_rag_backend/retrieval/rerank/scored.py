@@ -21,12 +21,12 @@ from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
 from agentic_rag_backend.models.embedding.base import TokenEncoder, Vectors
-from agentic_rag_backend.models.llm.base import INTEGER, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, list_of, object_of, objects_in
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rerank.base import Reranking, passage_of
-from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in
 
 
 class ScoredByModel:

@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
 from agentic_rag_backend.language.descriptions import Description, describe, find_belongings, find_mentions, names_of
 from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.vocabulary.kinds import FIELDS
-from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
+from agentic_rag_backend.language.words import content_forms, names_and_numbers, words
 
 SAMPLE = 15
 """First results in which another description proves that the name is shared. A constant: the request's limit has no effect."""
 
+NOTHING_KNOWN: Mapping[tuple[str, ...], Set[str]] = MappingProxyType({})
 _PERSON = "person"
 _MAX_NAMES = 20
 """First names of a question that are described. Each is compared at every word of the question."""
@@ -75,17 +77,28 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
     return tuple(name for name in candidates if name.description.tells_kind or name.belongs)
 
 
-def keep_described_bearers(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
+def keep_described_bearers(
+    retrieval: Retrieval, names: Sequence[DescribedName], own_documents: Mapping[tuple[str, ...], Set[str]] = NOTHING_KNOWN
+) -> Retrieval:
     """Return the results without passages and facts about other bearers of the names.
 
     If there are any, and one about the described bearer, passages that have the name without a word of its description are left
     out, too: they may be about either.
+
+    Args:
+        own_documents: the documents about the described bearer, by names that are known to be shared. Their passages stay.
     """
     for name in names:
         sample = [_text(hit) for hit in retrieval.hits[:SAMPLE]]
-        if any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample)):
-            hits = tuple(hit for hit in retrieval.hits if not (name.is_other(_text(hit)) or name.is_open(_text(hit))))
-            facts = tuple(fact for fact in retrieval.facts if not (name.is_other(fact.fact) or name.is_open(fact.fact)))
+        known = name.forms in own_documents
+        if known or (any(map(name.is_other, sample)) and any(map(name.matches_bearer, sample))):
+            documents = own_documents.get(name.forms, frozenset())
+
+            def stays(document_id: str, text: str, name: DescribedName = name, documents: Set[str] = documents) -> bool:
+                return document_id in documents or not (name.is_other(text) or name.is_open(text))
+
+            hits = tuple(hit for hit in retrieval.hits if stays(hit.visible.chunk.document_id, _text(hit)))
+            facts = tuple(fact for fact in retrieval.facts if stays(fact.document_id, fact.fact))
             retrieval = replace(retrieval, hits=hits, facts=facts)
     return retrieval
 
@@ -94,41 +107,20 @@ def _text(hit: Hit) -> str:
     return f"{hit.visible.document_title}\n{hit.visible.chunk.text}"
 
 
-def select_meant_bearers(
-    question: str,
-    name: Sequence[str],
-    bearers: Mapping[int, Description],
-    near_numbers: Set[int],
-    question_words: Sequence[Word] | None = None,
-) -> list[int]:
-    """Return the bearers that a question may mean: all of them, if it does not say.
-
-    The first of these that leaves some bearers decides: the question describes the bearer ("the nurse Rowan Teller"), one
-    description alone has a word of the question ("… chair of the association, Rowan Teller"), one bearer alone is near another
-    entity of the question.
+def select_meant_bearers(question: str, name: Sequence[str], bearers: Mapping[int, Description]) -> list[int]:
+    """Return the bearers that a question may mean by its description ("the nurse Rowan Teller"): all of them, if it has none.
 
     Args:
         name: the forms of the name's words.
         bearers: descriptions by number.
-        near_numbers: the bearers that share a passage with another entity of the question.
-        question_words: the words of ``question``, if they were read before.
     """
-    question_words = words(question) if question_words is None else question_words
-    description = describe(name, question, question_words)
+    description = describe(name, question)
     fitting = [
         number
         for number, bearer in bearers.items()
         if not description.excludes_bearer(bearer) and not description.has_other_kind(bearer)
     ]
-    matches = [number for number in fitting if _shares(description, bearers[number])]
-    if matches:
-        return matches
-    forms = [word.form for word in question_words if word.form not in name]
-    described = [number for number in fitting if _has_word(bearers[number], forms)]
-    for chosen in (described, [number for number in fitting if number in near_numbers]):
-        if len(chosen) == 1:
-            return chosen
-    return fitting
+    return [number for number in fitting if _shares(description, bearers[number])] or fitting
 
 
 def _shares(description: Description, bearer: Description) -> bool:
@@ -136,7 +128,3 @@ def _shares(description: Description, bearer: Description) -> bool:
     return any(kind in bearer.kinds or FIELDS[kind].name in fields for kind in description.kinds) or bool(
         description.born & bearer.born
     )
-
-
-def _has_word(description: Description, forms: Sequence[str]) -> bool:
-    return any(is_related_form(kind, forms) for kind in description.kinds | content_forms(description.label))

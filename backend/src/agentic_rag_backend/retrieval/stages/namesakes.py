@@ -1,29 +1,25 @@
 """Questions about a name that several entities have: the question's other words choose one, or each is among the results.
 
-Every strategy is wrapped. If the question means one bearer ("the nurse Rowan Teller"), documents about the others are left
-out, and so are passages of undecided documents without a word of its description. If it does not say which, the first
-results have a passage of each.
+Every strategy is wrapped. If the question means one bearer ("the nurse Rowan Teller"), documents about the others are left out.
+`described_names` leaves out passages about others. If the question does not say which, the first results have a passage of each.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentic_rag_backend.domain.filters import And, Comparison, Filter
+from agentic_rag_backend.domain.filters import Comparison, narrow_filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.tenant_graph.graph import SharedChunks, TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.entity_reader import BearerReader, NameBearer, namesakes
-from agentic_rag_backend.language.descriptions import find_belongings
-from agentic_rag_backend.language.questions import is_related_form
-from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
+from agentic_rag_backend.language.words import words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.stages.described_names import (
@@ -48,15 +44,11 @@ _MAX_NAMES = 20
 
 @dataclass(frozen=True, slots=True)
 class AskedName:
-    """A name of the question, its bearers, and the numbers of those that the question may mean.
-
-    ``hints`` are the forms of the question's other names, and of what it says that the bearer belongs to.
-    """
+    """A name of the question, its bearers, and the numbers of those that the question may mean."""
 
     name: str
     bearers: tuple[NameBearer, ...]
     meant: frozenset[int]
-    hints: frozenset[str]
 
     @property
     def known(self) -> tuple[NameBearer, ...]:
@@ -76,24 +68,15 @@ class AskedName:
         return tuple(bearer for bearer in self.known if bearer.number not in self.meant)
 
     @property
+    def own_documents(self) -> frozenset[str]:
+        """The documents about the known bearers that the question means."""
+        return frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
+
+    @property
     def others_documents(self) -> frozenset[str]:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
         own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
         return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own_documents
-
-    @property
-    def undecided_documents(self) -> frozenset[str]:
-        """The documents that may be about any bearer, if the question means some of the bearers."""
-        if not self.decided:
-            return frozenset()
-        own_documents = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
-        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own_documents
-
-    def fits(self, text: str) -> bool:
-        """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
-        forms = content_forms(text)
-        kinds = {kind for bearer in self.known if bearer.number in self.meant for kind in bearer.description.kinds}
-        return not self.hints.isdisjoint(forms) or any(is_related_form(kind, forms) for kind in kinds)
 
     @property
     def found(self) -> SharedName:
@@ -131,11 +114,11 @@ class NamesakeRetriever:
             forbid_reuse()
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
-        # The graph decides about the names that it knows to be shared.
-        described = () if names else described_names(query.text)
+        described = described_names(query.text)
         query = narrow_query(query, names)
         retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
-        retrieval = keep_described_bearers(fitting(retrieval, names), described)
+        own_documents = {tuple(word.form for word in words(name.name)): name.own_documents for name in names if name.decided}
+        retrieval = keep_described_bearers(retrieval, described, own_documents)
         retrieval = await self._add_bearers(query, names, retrieval)
         retrieval = await self._describe_entities(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
         times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
@@ -152,8 +135,7 @@ class NamesakeRetriever:
             query.tenant_id, graph, {name: shared[name] for name in sorted(list(shared)[:_MAX_NAMES])}
         )
         several = {name: bearers for name, bearers in bearers_by_name.items() if sum(bearer.known for bearer in bearers) > 1}
-        # In a thread: the cost depends on the question and on the chunks of its names.
-        return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
+        return tuple(AskedName(name, bearers, _select_meant_bearers(query, name, bearers)) for name, bearers in several.items())
 
     async def _add_bearers(self, query: Query, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
         """Return the results with a passage of each bearer that the question may mean among the first."""
@@ -200,35 +182,14 @@ def narrow_query(query: Query, names: Iterable[AskedName]) -> Query:
     excluded = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
     if documents:
-        query = replace(query, filters=_and(query.filters, Comparison("document_id", "nin", tuple(documents))))
+        query = replace(query, filters=narrow_filter(query.filters, Comparison("document_id", "nin", tuple(documents))))
     return replace(query, not_meant=frozenset(bearer.entity.id for bearer in excluded))
-
-
-def fitting(retrieval: Retrieval, names: Sequence[AskedName]) -> Retrieval:
-    """Return the results without passages of undecided documents that do not fit the bearer that the question means."""
-    undecided = {id: name for name in names for id in name.undecided_documents}
-    if not undecided:
-        return retrieval
-
-    def fits(document_id: str, text: str) -> bool:
-        return document_id not in undecided or undecided[document_id].fits(text)
-
-    hits = (
-        hit
-        for hit in retrieval.hits
-        if fits(hit.visible.chunk.document_id, f"{hit.visible.document_title}\n{hit.visible.chunk.text}")
-    )
-    return replace(
-        retrieval, hits=tuple(hits), facts=tuple(fact for fact in retrieval.facts if fits(fact.document_id, fact.fact))
-    )
 
 
 def _choose_limit(query: Query, names: Sequence[AskedName], described: Sequence[DescribedName]) -> int:
     """Return the number of results to ask for, some of which may not fit or may make room."""
     if described:
         return min(MAX_WANTED, max(SAMPLE, 2 * query.limit + FIRST))
-    if any(name.undecided_documents for name in names):
-        return min(MAX_WANTED, 2 * query.limit + FIRST)
     return max(query.limit, FIRST) if any(not name.decided for name in names) else query.limit
 
 
@@ -252,51 +213,15 @@ def insert_hits(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = fr
     return (*sorted(leading_hits, key=lambda hit: -hit.score), *followers)
 
 
-def _asked_names(
-    query: Query, graph: TenantGraph, bearers: Mapping[str, tuple[NameBearer, ...]], linked: Mapping[int, float]
-) -> tuple[AskedName, ...]:
-    """Return the shared names of a question with the bearers that it may mean."""
-    question_words, chunks = words(query.text), SharedChunks(graph, linked)
-    names = names_and_numbers(query.text)
-    asked_names = []
-    for name, bearers_of_name in bearers.items():
-        forms = tuple(word.form for word in words(name))
-        hints = (names | find_belongings(forms, query.text, question_words)) - frozenset(forms)
-        numbers = [bearer.number for bearer in bearers_of_name]
-        neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
-        neighbours |= _alone_with(hints, bearers_of_name)
-        asked_names.append(
-            AskedName(
-                name, bearers_of_name, _select_meant_bearers(query, forms, question_words, bearers_of_name, neighbours), hints
-            )
-        )
-    return tuple(asked_names)
-
-
-def _select_meant_bearers(
-    query: Query, forms: Sequence[str], question_words: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
-) -> frozenset[int]:
+def _select_meant_bearers(query: Query, name: str, bearers: Sequence[NameBearer]) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
-    descriptions = {bearer.number: bearer.description for bearer in bearers if bearer.known}
     requested = {str(entity) for entity in query.options.get("entities", ())}
     if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
-    unknown = {bearer.number for bearer in bearers} - descriptions.keys()
-    return frozenset({*select_meant_bearers(query.text, forms, descriptions, neighbours, question_words), *unknown})
-
-
-def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
-    """Return the known bearers whose passages have a wanted form that no other bearer's passages have."""
-    if not hints:
-        return set()
-    forms_by_number = {
-        bearer.number: hints & frozenset[str]().union(*map(content_forms, bearer.passages)) for bearer in bearers if bearer.known
-    }
-    return {
-        number
-        for number, own_forms in forms_by_number.items()
-        if own_forms.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
-    }
+    forms = tuple(word.form for word in words(name))
+    descriptions = {bearer.number: bearer.description for bearer in bearers if bearer.known}
+    meant = select_meant_bearers(query.text, forms, descriptions)
+    return frozenset(meant) | {bearer.number for bearer in bearers if not bearer.known}
 
 
 def _about(hit: Hit, bearer: NameBearer) -> bool:
@@ -310,11 +235,7 @@ def _naming_first(hits: Sequence[Hit], bearer: NameBearer) -> list[Hit]:
 
 def _of_bearer(query: Query, bearer: NameBearer) -> Query:
     documents = Comparison("document_id", "in", tuple(sorted(bearer.documents)))
-    return replace(query, filters=_and(query.filters, documents), limit=FIRST)
-
-
-def _and(left_filter: Filter | None, right_filter: Filter) -> Filter:
-    return right_filter if left_filter is None else And((left_filter, right_filter))
+    return replace(query, filters=narrow_filter(query.filters, documents), limit=FIRST)
 
 
 def _with_descriptions(retrieval: Retrieval, descriptions: Mapping[str, str]) -> Retrieval:

@@ -203,7 +203,7 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     evidence = gather_evidence(graph, query, candidates)
     direct = direct_scores(graph, evidence)
     by_number = number_chunks(graph, {item.id: item.score for item in rank_scores(direct)})
-    reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
+    reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM]))
     cosines = convert_cosines(number_chunks(graph, evidence.cosine), scale)
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
@@ -227,7 +227,7 @@ class GraphRetriever:
         """Return chunks with their paths, and facts. Without a graph, the results are those of hybrid search."""
         query = query.with_candidates(NEAR)
         candidates, (graph, graph_failures), statements = await asyncio.gather(
-            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
+            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights_of(query).weights.by_leg()),
             shown_graph(self._graphs, query),
             self._facts.candidates(query),
         )

@@ -13,13 +13,13 @@ from pydantic import Field
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.models.llm.base import TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.base import TEXT, list_of, object_of, objects_in
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.passages.passage_features import measured_relevance
 from agentic_rag_backend.retrieval.scoring import MEASURED
-from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in
 
 PASSAGES = 1
 """Hypothetical passages of requests that do not name a number."""

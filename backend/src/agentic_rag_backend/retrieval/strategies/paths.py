@@ -103,7 +103,7 @@ class PathsRetriever:
         """Return chunks that state the best paths, then those of hybrid search. Without a path, the latter alone."""
         query = query.with_candidates(NEAR)
         candidates, (graph, graph_failures) = await asyncio.gather(
-            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
+            chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights_of(query).weights.by_leg()),
             shown_graph(self._graphs, query),
         )
         if graph is None:

@@ -1,15 +1,12 @@
 """Temporal search: understands the time that a question names, and searches as the world stood then.
 
-"In 2019", "before March 2012", "since the merger" (if a fact or a sentence dates it), "now". Facts must hold then, documents
-must be valid then, and passages with a date of that time, or from documents of that time, come first. A question without a time
-is searched by the inner strategy alone.
-
-How well a passage fits a time: by the dates in its text, otherwise by the time for which its document speaks.
+"In 2019", "before March 2012", "since 2018", "now". Facts must hold then, documents must be valid then, and documents of that
+time come first. A question without a time is searched by the inner strategy alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,20 +14,16 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.language.times import Period, Relation, TimePhrase, document_date, moment_period, period_of, time_phrase
-from agentic_rag_backend.language.values import find_moments
+from agentic_rag_backend.language.times import Period, Relation, document_date, period_of, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
-from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 
-BY_DOCUMENT = 0.8
-"""Fit of a passage without a date in its text, in a document of exactly the time."""
-UNDATED = 0.2
-"""Fit of a passage of which no time is known."""
+UNDATED = 0.25
+"""Fit of a passage of a document without a time."""
 LATER = 0.5
 """Factor for documents from after the time."""
 HALVED_EVERY_YEARS = 2.0
-TIME_SHARE = 0.3
+TIME_SHARE = 0.25
 """Share of the fit in the score of a result. The rest is its score in the inner strategy."""
 _YEAR = timedelta(days=365.25)
 
@@ -63,16 +56,16 @@ def window_of(relation: Relation, period: Period, now: datetime) -> TimeWindow:
 
 
 def fit(passage: VisibleChunk, window: TimeWindow) -> float:
-    """Return how well a passage fits a time, in [0, 1]: 1 for a date within it, half for each two years of distance.
+    """Return how well the document of a passage fits a time, in [0, 1]: 1 within it, half for each two years of distance.
 
-    A document from after the time counts half: it may describe a newer state.
+    A document from after the time counts half: it may describe a newer state. Dates in texts do not count: they move wrong
+    passages up (docs/reference/benchmarks/ablation.md).
     """
-    dates = (period for moment in find_moments(passage.chunk.text) if (period := moment_period(moment)) is not None)
-    document = document_period(passage)
-    by_document = UNDATED
-    if document is not None:
-        by_document = BY_DOCUMENT * _nearness([document], window) * (LATER if document[0] >= window.end else 1.0)
-    return max(by_document, _nearness(dates, window))
+    period = document_period(passage)
+    if period is None:
+        return UNDATED
+    gap = max(period[0] - window.end, window.begin - period[1], timedelta()) / _YEAR
+    return float(0.5 ** (gap / HALVED_EVERY_YEARS)) * (LATER if period[0] >= window.end else 1.0)
 
 
 def document_period(passage: VisibleChunk) -> Period | None:
@@ -81,11 +74,6 @@ def document_period(passage: VisibleChunk) -> Period | None:
     if begin is not None:
         return begin[0], end[1] if end is not None else datetime.max.replace(tzinfo=UTC)
     return period_of(document_date(passage.document_title, passage.metadata))
-
-
-def _nearness(periods: Iterable[Period], window: TimeWindow) -> float:
-    gaps = (max(begin - window.end, window.begin - end, timedelta()) / _YEAR for begin, end in periods)
-    return max((0.5 ** (gap / HALVED_EVERY_YEARS) for gap in gaps), default=0.0)
 
 
 def _earlier(moment: datetime) -> datetime:
@@ -97,15 +85,6 @@ DEPTH = 30
 """Results of the inner strategy that are compared with the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
-    """The time of a query. Without a window, no time is used. ``details`` are shown in the trace."""
-
-    window: TimeWindow | None = None
-    details: Mapping[str, Any] | None = None
-    warning: str | None = None
-
-
 class TemporalRequestOptions(EntitiesOption, LowStrategyOption, SyntheticQuestionsOption):
     pass
 
@@ -113,20 +92,19 @@ class TemporalRequestOptions(EntitiesOption, LowStrategyOption, SyntheticQuestio
 class Temporal:
     """Runs the strategies of the low level at the time of the question. ``options.low_strategy`` selects one of them."""
 
-    def __init__(self, inner: Retriever, events: EventDates) -> None:
+    def __init__(self, inner: Retriever) -> None:
         self._inner = inner
-        self._events = events
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the results of the inner strategy at the time of the question. ``trace.details.time`` has the time."""
-        time = await self._time(query)
-        if time.window is None:
+        window, details = _find_time(query)
+        if window is None:
             retrieval = await self._inner.retrieve(query)
         else:
-            at = query if query.as_of is not None else replace(query, as_of=time.window.as_of)
+            at = query if query.as_of is not None else replace(query, as_of=window.as_of)
             # Passages about several times are similar, and only their times differ.
             alike = replace(at.with_candidates(DEPTH), diverse=False)
-            retrieval = preferring(await self._inner.retrieve(alike), time.window)
+            retrieval = preferring(await self._inner.retrieve(alike), window)
         trace = retrieval.trace
         return replace(
             retrieval,
@@ -134,33 +112,25 @@ class Temporal:
                 trace,
                 strategy="temporal",
                 methods_used=tuple(dict.fromkeys((trace.strategy, *trace.methods_used))),
-                warnings=(*trace.warnings, *([time.warning] if time.warning else [])),
-                details={**trace.details, "time": time.details},
+                details={**trace.details, "time": details},
             ),
         )
 
-    async def _time(self, query: Query) -> _Time:
-        """Return the time that a query means. A time of the request (``as_of``) overrides that of the question."""
-        if query.as_of is not None:
-            window = TimeWindow(query.as_of, query.as_of, query.as_of)
-            return _Time(window, {"source": "request", **_describe_window(window)})
-        phrase = time_phrase(query.text, query.asked_at)
-        if phrase is None:
-            return _Time()
-        if phrase.period is not None:
-            window = window_of(phrase.relation, phrase.period, query.asked_at)
-            return _Time(window, {"source": "question", **_describe_phrase(phrase), **_describe_window(window)})
-        dated = await self._events.find(query, phrase.event)
-        if dated is None:
-            warning = f"the time {phrase.text[:80]!r} is not used: no document dates the event"
-            return _Time(None, {"source": None, **_describe_phrase(phrase)}, warning)
-        window = window_of(phrase.relation, dated.period, query.asked_at)
-        by = {"source": dated.source, "event": phrase.event, "fact": dated.sentence, "chunk_id": dated.chunk_id}
-        return _Time(window, {**by, **_describe_phrase(phrase), **_describe_window(window)})
+
+def _find_time(query: Query) -> tuple[TimeWindow | None, Mapping[str, Any] | None]:
+    """Return the time that a query means, and its form in the trace. A time of the request (``as_of``) wins."""
+    if query.as_of is not None:
+        window = TimeWindow(query.as_of, query.as_of, query.as_of)
+        return window, {"source": "request", **_describe_window(window)}
+    phrase = time_phrase(query.text, query.asked_at)
+    if phrase is None:
+        return None, None
+    window = window_of(phrase.relation, phrase.period, query.asked_at)
+    return window, {"source": "question", "phrase": phrase.text, "relation": phrase.relation, **_describe_window(window)}
 
 
 def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
-    """Return the results by ``.7 × score + .3 × fit``, best first. Equal scores keep their order."""
+    """Return the results by ``.75 × score + .25 × fit``, best first. Equal scores keep their order."""
     fits = {hit.id: fit(hit.visible, window) for hit in retrieval.hits}
     hits = (
         replace(
@@ -171,10 +141,6 @@ def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
         for hit in retrieval.hits
     )
     return replace(retrieval, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
-
-
-def _describe_phrase(phrase: TimePhrase) -> dict[str, Any]:
-    return {"phrase": phrase.text, "relation": phrase.relation}
 
 
 def _describe_window(window: TimeWindow) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.models.llm.base import list_of, object_of, text_of
+from agentic_rag_backend.models.llm.base import list_of, object_of, objects_in, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, ThemesOptions, optional_field
-from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in
 from agentic_rag_backend.retrieval.themes.community import theme_search
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
 from agentic_rag_backend.telemetry.logs import get_logger

@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.models.llm.base import INTEGER, NUMBER, list_of, object_of
+from agentic_rag_backend.models.llm.base import INTEGER, NUMBER, list_of, object_of, objects_in
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, number_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, number_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,20 @@ def test_inline_marks_keep_their_meaning_and_hidden_text_is_counted() -> None:
     assert parsed.warnings == ("not in the text: hidden text (2: chapter 1, chapter 3)",)
 
 
+def test_listings_keep_their_lines_and_pictures_and_formulas_have_their_texts() -> None:
+    chapter = (
+        "<html><body><pre>if <b>wet</b>:\n    stay(\n        2)\n</pre><p>A  <img alt='red   flag'/> flies.</p>"
+        "<ol><li><p>Row</p><p>on</p></li><li>Rest<ul><li>a</li></ul></li><li>Go</li></ol>"
+        "<p>E = <math><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>.</p></body></html>"
+    )
+    authors = PACKAGE.replace("<dc:creator>Ann</dc:creator>", "<dc:creator>Ann</dc:creator><dc:creator> Bo  Lund</dc:creator>")
+    parsed = PARSER.parse(book(**{"OEBPS/text/two.xhtml": chapter, "OEBPS/book.opf": authors}))
+    assert parsed.text.endswith(
+        "\n\nif wet:\n    stay(\n        2)\n\nA red flag flies.\n\n1. Row\n\non\n\n2. Rest\n\n- a\n\n3. Go\n\nE = mc^2."
+    )
+    assert parsed.metadata["author"] == "Ann; Bo Lund"
+
+
 def test_protected_and_damaged_books_are_refused() -> None:
     drm = '<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/></EncryptedData></e>'
     with pytest.raises(UnreadableDocument, match="encrypted"):

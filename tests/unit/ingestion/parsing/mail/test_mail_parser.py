@@ -113,6 +113,26 @@ def test_a_calendar_file_is_read() -> None:
         parser_of(CALENDAR).check(b"BEGIN:VCALENDAR\n", is_whole=True)
 
 
+def test_further_and_cancelled_times_of_an_event_are_read() -> None:
+    event = (
+        "BEGIN:VEVENT\nSUMMARY:Council\nLOCATION:Quay 3\\nSarn\nRRULE:FREQ=WEEKLY\nURL:https://example.org/c\n"
+        'RDATE;TZID="Europe/Oslo";VALUE=PERIOD:20240305T090000/PT1H,20240309T090000/PT1H\nEXDATE:20240312,20240319\nEND:VEVENT\n'
+    )
+    assert parser_of(CALENDAR).parse(event.encode()).text == (
+        "Council\n\nLocation: Quay 3, Sarn\nRepeats: FREQ=WEEKLY\nAlso on: "
+        "2024-03-05 09:00 (Europe/Oslo), 2024-03-09 09:00 (Europe/Oslo)\n"
+        "Not on: 2024-03-12, 2024-03-19\nLink: https://example.org/c"
+    )
+
+
+def test_a_wrong_charset_of_a_message_is_reported_once() -> None:
+    part = "--b\nContent-Type: text/plain; charset=iso-8859-1\n\n© 2002\n"
+    content = f"Subject: Locks\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{part}{part}--b--\n"
+    parsed = PARSER.parse(content.encode())
+    assert parsed.text == "Subject: Locks\n\n© 2002\n\n© 2002"
+    assert parsed.warnings == ("the text is utf-8, not iso-8859-1, as the message declares",)
+
+
 def test_readable_attachments_are_sections_and_others_are_named_with_the_reason() -> None:
     made = message()
     made.add_attachment(

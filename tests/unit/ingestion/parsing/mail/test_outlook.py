@@ -71,6 +71,43 @@ def test_a_message_is_read_with_its_people_and_attachments() -> None:
     assert PARSER.parse(container_of(page)).text.endswith("\n\nThe Sable Lock closes for repairs in June.")
 
 
+def test_items_of_outlook_state_their_times_and_places() -> None:
+    entries = {"__substg1.0_00030102": struct.pack("<IHHIHHIHH", 0x820D, 2, 5, 0x8208, 2, 6, 0x8232, 2, 7)}
+    meeting = {
+        **letter(),
+        **properties(32, p8005=SENT, p8007=8),
+        **text_property(0x001A, "IPM.Appointment"),
+        **text_property(0x8006, "The lock house"),
+        "__nameid_version1.0": entries,
+    }
+    assert PARSER.parse(container_of(meeting)).text.endswith("\n\nStart: 2024-03-05 09:00 UTC\nLocation: The lock house")
+    contact = {**letter(), **text_property(0x001A, "IPM.Contact"), **text_property(0x3A08, "555 0101")}
+    assert PARSER.parse(container_of(contact)).text.endswith("21:40.\n\nTelephone: 555 0101")
+    assert "555" not in PARSER.parse(container_of({**contact, **text_property(0x001A, "IPM.Note")})).text
+
+
+def test_texts_in_8_bits_have_the_code_page_of_the_message_or_of_its_body_or_the_detected_one() -> None:
+    body = "Шлюз закрывается в 21:40, сообщает начальник порта."
+    ansi = {name: content for name, content in letter().items() if not name.endswith("001F")}
+    ansi["__recip_version1.0_#00000000"] = {"__substg1.0_3001001E": "Лоцман, порт".encode("cp1251"), **properties(8, p0C15=1)}
+    for fixed in ({"p3FFD": 1251}, {"p3FDE": 1251}, {"p3FDE": 65001}):
+        streams = {"__substg1.0_1000001E": body.encode("cp1251"), "__substg1.0_0042001E": "Порт".encode("cp1251")}
+        parsed = PARSER.parse(container_of({**ansi, **streams, **properties(32, **fixed)}))
+        assert (parsed.text.partition("\n\n")[2], parsed.metadata["from"]) == (body, "Порт")
+        assert parsed.metadata["to"] == '"Лоцман, порт"'
+    page = '<meta charset="big5"><p>人人生而自由,在尊嚴和權利上一律平等。</p>'
+    for name, content in (("001F", page.encode("utf-16-le")), ("001E", page.encode("big5"))):
+        parsed = PARSER.parse(container_of({**ansi, f"__substg1.0_1013{name}": content, **properties(32, p3FDE=950)}))
+        assert (parsed.text.splitlines()[-1], parsed.warnings) == ("人人生而自由,在尊嚴和權利上一律平等。", ())
+
+
+def test_the_author_has_the_address_of_the_received_headers() -> None:
+    colleague = {**letter(), **text_property(0x5D02, "/O=PORT/CN=LUND"), **text_property(0x0042, "Lund, Jürgen")}
+    assert PARSER.parse(container_of(colleague)).metadata["from"] == "Lund, Jürgen"
+    headers = text_property(0x007D, "Received: from a\r\n by b\r\nFrom: Somebody\r\n <lund@example.org>\r\n\r\n")
+    assert PARSER.parse(container_of({**colleague, **headers})).metadata["from"] == '"Lund, Jürgen" <lund@example.org>'
+
+
 def compress(*pieces: bytes | tuple[int, int]) -> bytes:
     """Return formatted text, as letters and as references to the dictionary with a start and a length."""
     items = [

@@ -16,9 +16,9 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.verifiers.lexical import LexicalVerifier
-from agentic_rag_backend.models.llm.base import BOOLEAN, INTEGER, list_of, object_of, one_of
+from agentic_rag_backend.models.llm.base import BOOLEAN, INTEGER, list_of, object_of, objects_in, one_of
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in, objects_in
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in
 
 MAX_JUDGED = 30
 """Claims of one answer that the model judges. The other checks decide about more."""

@@ -9,75 +9,26 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 from agentic_rag_backend.ingestion.parsing.html.hidden import hides_text, read_style
+from agentic_rag_backend.ingestion.parsing.html.list_items import BULLET, ListNumbers
 from agentic_rag_backend.ingestion.parsing.inline_scripts import SUBSCRIPT, SUPERSCRIPT, replace_by_text, replace_script
+from agentic_rag_backend.ingestion.parsing.office.drawings.mathml import write_mathml
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
 """A line break. Line breaks of the file are spaces."""
+_BLANK = "\1"
+"""A space of preformatted text."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = (
-    frozenset(
-        [
-            "address",
-            "article",
-            "aside",
-            "blockquote",
-            "body",
-            "caption",
-            "dd",
-            "details",
-            "div",
-            "dl",
-            "dt",
-            "fieldset",
-            "figcaption",
-            "figure",
-            "footer",
-            "form",
-            "header",
-            "hr",
-            "html",
-            "li",
-            "main",
-            "nav",
-            "ol",
-            "p",
-            "pre",
-            "section",
-            "table",
-            "tbody",
-            "td",
-            "tfoot",
-            "th",
-            "thead",
-            "tr",
-            "ul",
-        ]
-    )
-    | _HEADINGS.keys()
-)
-_LEFT_OUT = frozenset(
-    [
-        "head",
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "svg",
-        "math",
-        "iframe",
-        "object",
-        "audio",
-        "video",
-        "canvas",
-        "rt",
-        "rp",
-        "del",
-        "s",
-        "strike",
-    ]
-)
+_BLOCKS = _HEADINGS.keys() | {
+    "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "html", "li", "main", "nav", "ol", "p", "pre", "section",
+    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_LEFT_OUT = frozenset({
+    "head", "script", "style", "template", "noscript", "svg", "iframe", "object", "audio", "video", "canvas", "rt", "rp",
+    "del", "s", "strike",
+})  # fmt: skip
 
 
 def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
@@ -104,11 +55,13 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
 
 
 def _normalise_chapter(root: etree._Element, omissions: Omissions, page: int) -> None:
-    """Remove hidden and deleted elements, and write superscripts and subscripts on the line."""
+    """Remove hidden and deleted elements, and write formulas, superscripts and subscripts on the line."""
     waiting = list(reversed(root))
     while waiting:
         element = waiting.pop()
-        if not isinstance(element.tag, str) or not _is_left_out(element):
+        if element.tag == "math":
+            replace_by_text(element, write_mathml(element) or "".join(element.itertext()))
+        elif not isinstance(element.tag, str) or not _is_left_out(element):
             waiting.extend(reversed(element))
         else:
             is_hidden = element.tag not in _LEFT_OUT and bool("".join(element.itertext()).strip())
@@ -135,6 +88,9 @@ class _Chapter:
         self._builder, self._page = builder, page
         self._parts: list[str] = []
         self._block = ""
+        self._listings = 0
+        """Elements of preformatted text that are open."""
+        self._numbers, self._label = ListNumbers(), ""
 
     def add_blocks(self, root: etree._Element) -> None:
         """Add every block below ``root`` in its order, without recursion."""
@@ -145,21 +101,29 @@ class _Chapter:
             if is_end:
                 if name in _BLOCKS:
                     self._end_block()
-                self._parts.append(element.tail or "")
+                self._listings -= name == "pre"
+                self._label = "" if name == "li" else self._label
+                self._add_text(element.tail or "")
             elif not name or name in _LEFT_OUT:
-                self._parts.append(element.tail or "")
+                self._add_text(element.tail or "")
             elif name == "table":
                 self._end_block()
                 self._builder.add_table(*self._read_table(element))
-                self._parts.append(element.tail or "")
+                self._add_text(element.tail or "")
             else:
                 if name in _BLOCKS:
                     self._end_block()
                     self._block = name
-                self._parts.append(_BREAK if name == "br" else element.text or "")
+                    self._label = self._write_label(element) if name == "li" else self._label
+                self._listings += name == "pre"
+                self._add_text(_read_own_text(element, name))
                 stack.append((element, True))
                 stack.extend((child, False) for child in reversed(element))
         self._end_block()
+
+    def _add_text(self, text: str) -> None:
+        """Add text of the block. Lines and indentations of preformatted text are kept."""
+        self._parts.append(text.replace("\n", _BREAK).expandtabs(4).replace(" ", _BLANK) if self._listings else text)
 
     def _end_block(self) -> None:
         text = _collapse_space("".join(self._parts))
@@ -168,7 +132,14 @@ class _Chapter:
         if name in _HEADINGS:
             self._builder.add_heading(_HEADINGS[name], text, page=self._page)
         elif text:
-            self._builder.add_paragraph(f"- {text}" if name == "li" else text, page=self._page)
+            self._builder.add_paragraph(self._label + text, page=self._page)
+            self._label = ""
+
+    def _write_label(self, item: etree._Element) -> str:
+        parent = item.getparent()
+        if parent is None or parent.tag != "ol":
+            return BULLET
+        return self._numbers.write_label(parent, dict(parent.attrib), dict(item.attrib))
 
     def _read_table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
         rows = [
@@ -178,5 +149,13 @@ class _Chapter:
         return rows, [{"page": self._page}] * len(rows)
 
 
+def _read_own_text(element: etree._Element, name: str) -> str:
+    """Return the text before the first child; of a picture, the text that replaces it."""
+    if name == "br":
+        return _BREAK
+    return (element.get("alt") or "") if name == "img" else element.text or ""
+
+
 def _collapse_space(text: str) -> str:
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(_BREAK))))
+    lines = (" ".join(line.split()) for line in text.split(_BREAK))
+    return "\n".join(line.replace(_BLANK, " ").rstrip() for line in lines if line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +22,8 @@ MAX_CHAPTERS = 5_000
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 """Algorithms that obfuscate fonts, not text."""
+MAX_VALUES = 50
+_SEVERAL = frozenset({"creator", "subject"})
 _FIELDS = {"author": "creator", "created": "date", "language": "language", "publisher": "publisher", "subject": "subject"}
 
 
@@ -77,4 +80,9 @@ def _list_chapters(path: str, package: etree._Element) -> Iterator[str]:
 
 
 def _read_field(package: etree._Element, name: str) -> str | None:
-    return " ".join((package.findtext(f".//{{http://purl.org/dc/elements/1.1/}}{name}") or "").split())[:500] or None
+    """Return a field. Authors and subjects may be several; a book has one title, date and language."""
+    elements = package.iterfind(f".//{{http://purl.org/dc/elements/1.1/}}{name}")
+    values = list(
+        dict.fromkeys(filter(None, (" ".join((element.text or "").split()) for element in islice(elements, MAX_VALUES))))
+    )
+    return "; ".join(values if name in _SEVERAL else values[:1])[:500] or None

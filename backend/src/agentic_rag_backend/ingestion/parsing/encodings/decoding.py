@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.encodings.detection import detect_encoding
+from agentic_rag_backend.ingestion.parsing.encodings.detection import LEAST_LETTERS, detect_encoding
 from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, UTF8, Encoding, find_encoding
 
 MAX_CONTROL_SHARE = 0.1
@@ -71,10 +71,13 @@ def decode_text(content: bytes, declared: Sequence[Declaration] = (), *, partial
         if encoding is None:
             warnings.append(f"{declaration.by} declares the charset {declaration.charset[:40]!r}, which is not known")
             continue
+        if _is_misdeclared(content, encoding, partial=partial):
+            warnings.append(f"the text is {UTF8}, not {declaration.charset}, as {declaration.by} declares")
+            continue
         try:
             text = _decode_strictly(content, encoding, partial=partial)
         except _Unfit as problem:
-            warnings.append(f"the text is not {encoding.name}, as {declaration.by} declares: {problem}")
+            warnings.append(f"the text is not {declaration.charset}, as {declaration.by} declares: {problem}")
         else:
             return Decoded(_clean_text(text), encoding.name, tuple(warnings))
     try:
@@ -86,6 +89,19 @@ def decode_text(content: bytes, declared: Sequence[Declaration] = (), *, partial
     if detected_encoding.name != UTF8:
         warnings.append(f"the text is read as {detected_encoding.name}, which was detected")
     return _decode_leniently(content, detected_encoding, warnings, partial=partial)
+
+
+def _is_misdeclared(content: bytes, encoding: Encoding, *, partial: bool) -> bool:
+    """Return whether bytes are UTF-8 although another encoding is declared, in which almost any bytes are valid."""
+    if encoding.name.startswith("utf-") or content.isascii():
+        return False
+    try:
+        text = _decode_bytes(content, ENCODINGS[UTF8], "strict", partial=partial)
+    except UnicodeDecodeError:
+        return False
+    letters = len(text) - len(text.encode("ascii", errors="ignore"))
+    # Two letters of Chinese can be valid UTF-8 by chance. No word of Western Europe is.
+    return letters >= (1 if encoding.name == "windows-1252" else LEAST_LETTERS)
 
 
 def _decode_leniently(content: bytes, encoding: Encoding, warnings: Sequence[str], *, partial: bool) -> Decoded:

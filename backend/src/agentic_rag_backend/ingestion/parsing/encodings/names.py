@@ -58,6 +58,7 @@ _LARGER: Mapping[str, str] = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "big5": "big5",
+    "cp950": "big5",
     "euc_kr": "euc-kr",
     "utf-16": "utf-16le",
     "utf-32": "utf-32le",

@@ -9,49 +9,23 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
-from agentic_rag_backend.ingestion.parsing.html.normalising import normalise_page
+from agentic_rag_backend.ingestion.parsing.html.list_items import BULLET, ListNumbers
+from agentic_rag_backend.ingestion.parsing.html.normalising import is_any_above, list_outermost, normalise_page
 from agentic_rag_backend.ingestion.parsing.html.tables import read_table
 
 CHROME_SHARE = 0.5
 """Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
 
-_CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
+_CHROME = "nav, aside, [role=navigation], [role=banner], [role=contentinfo]"
+_CHROME_OF_PAGE = "header, footer"
+_SECTIONS = frozenset({"main", "article", "section", "aside", "nav"})
+"""Elements whose headers and footers are theirs, and not those of the page."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "ul",
-    ]
-)
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "li", "main", "nav", "ol", "p", "pre",
+    "section", "summary", "table", "ul",
+})  # fmt: skip
 _SPACE = re.compile(r"\s+")
 
 
@@ -78,11 +52,21 @@ def _drop_surroundings(page: LexborHTMLParser) -> None:
     """Remove the surroundings of the content, unless they are most of the text."""
     if page.body is None:
         return
-    chrome = page.css(_CHROME)
-    full_length = len(page.body.text(deep=True))
-    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * full_length:
+    results: dict[int, bool] = {}
+    ends = [node for node in page.css(_CHROME_OF_PAGE) if not is_any_above(node.parent, _is_section, results)]
+    chrome = list_outermost(page, [*page.css(_CHROME), *ends])
+    if sum(map(_count_letters, chrome)) <= CHROME_SHARE * _count_letters(page.body):
         for node in chrome:
             node.decompose()
+
+
+def _is_section(node: LexborNode) -> bool:
+    return node.tag in _SECTIONS or node.attributes.get("role") == "main"
+
+
+def _count_letters(node: LexborNode) -> int:
+    """Return the length of a text without spaces. Menus have more of them than prose."""
+    return len("".join(node.text(deep=True).split()))
 
 
 class _Writer:
@@ -93,6 +77,7 @@ class _Writer:
         self._builder, self._base_level, self._nested = builder, base_level, nested
         self._inline: list[str] = []
         self._items: list[str] | None = None
+        self._numbers, self._label = ListNumbers(), BULLET
 
     def end_block(self) -> None:
         """Add the collected inline text as a paragraph, or as a line of the list."""
@@ -102,8 +87,8 @@ class _Writer:
             return
         if self._items is None:
             self._builder.add_paragraph(text)
-        elif text.strip() == "-":  # the item's text is in a block of its own
-            self._inline.append("- ")
+        elif text.strip() == self._label.strip():  # the item's text is in a block of its own
+            self._inline.append(self._label)
         else:
             self._items.append(text.strip())
 
@@ -139,7 +124,8 @@ class _Writer:
         elif tag in {"ul", "ol"} and self._items is None:
             self._write_list(node, depth)
         elif tag == "li" and self._items is not None:
-            self._inline[:] = ["- "]
+            self._label = self._write_label(node)
+            self._inline[:] = [self._label]
             self.write_children(node, depth + 1)
         else:
             self.write_children(node, depth + 1)
@@ -163,6 +149,12 @@ class _Writer:
         grid.write_table(self._builder, header_rows=table.count_header_rows())
         for inner in nested:
             self._write_table(inner, depth + 1)
+
+    def _write_label(self, item: LexborNode) -> str:
+        parent = item.parent
+        if parent is None or parent.tag != "ol":
+            return BULLET
+        return self._numbers.write_label(parent.mem_id, parent.attributes, item.attributes)
 
     def _write_list(self, node: LexborNode, depth: int) -> None:
         self._items = []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agentic_rag_backend.ingestion.parsing.html.hidden import has_background, hides_text, is_white, read_style
 from agentic_rag_backend.ingestion.parsing.inline_scripts import BASE_CHARACTERS, write_subscript, write_superscript
+from agentic_rag_backend.ingestion.parsing.office.drawings.mathml import write_mathml
 from agentic_rag_backend.ingestion.parsing.omissions import Omissions
 
-_UNSEEN = (
-    "script, style, noscript, template, iframe, object, svg, math > annotation, button, .katex-html[aria-hidden], del, s, strike"
-)
+_UNSEEN = "script, style, noscript, template, iframe, object, svg, button, .katex-html[aria-hidden], del, s, strike"
 """Elements that no reader sees as text. Deleted text is struck through, and inserted text stands next to it."""
 _SHEETS = "style, link[rel~=stylesheet]"
 _TYPED = frozenset({"", "text", "number", "date", "datetime-local", "month", "week", "time", "email", "tel", "url", "search"})
@@ -22,29 +22,31 @@ _NOTE_LINKS = "a[href^='#'], [role=doc-noteref]"
 
 def normalise_page(page: LexborHTMLParser, omissions: Omissions) -> None:
     """Change a page so that its text is what a reader sees on one line. ``omissions`` counts hidden elements with text."""
-    hidden = _list_outermost(page, list(_list_hidden_nodes(page)))
+    hidden = list_outermost(page, list(_list_hidden_nodes(page)))
     omissions.add("hidden text", count=sum(bool(node.text(deep=True).strip()) for node in hidden))
     for node in hidden:
         node.decompose()
-    for node in _list_outermost(page, page.css(_UNSEEN)):
+    for node in list_outermost(page, page.css(_UNSEEN)):
         node.decompose()
     for node in page.css("input:not([role=button]), select, textarea"):
         node.replace_with(f" {_read_field(node)} ")
+    for node in list_outermost(page, page.css("math")):
+        node.replace_with(_write_formula(node))
     for node in page.css("sup, sub"):
         _write_script(node)
     if page.body is not None:
         page.body.merge_text_nodes()
 
 
-def _list_outermost(page: LexborHTMLParser, nodes: list[LexborNode]) -> list[LexborNode]:
+def list_outermost(page: LexborHTMLParser, nodes: list[LexborNode]) -> list[LexborNode]:
     """Return the nodes that are in none of the others, without the page itself. Removing a node frees those within it."""
     pages = {node.mem_id for node in (page.body, page.root) if node is not None}
     ids, results = {node.mem_id for node in nodes} - pages, dict[int, bool]()
     inner = [node for node in nodes if node.mem_id in ids]
-    return [node for node in inner if not _is_any_above(node.parent, lambda above: above.mem_id in ids, results)]
+    return [node for node in inner if not is_any_above(node.parent, lambda above: above.mem_id in ids, results)]
 
 
-def _is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], results: dict[int, bool]) -> bool:
+def is_any_above(node: LexborNode | None, test: Callable[[LexborNode], bool], results: dict[int, bool]) -> bool:
     """Return whether a test holds for a node or one above it. ``results`` keeps results, so that each node is tested once."""
     path: list[int] = []
     result = False
@@ -69,7 +71,7 @@ def _list_hidden_nodes(page: LexborHTMLParser) -> Iterator[LexborNode]:
         if hides_text(style):
             if not _resets_size(node, style):
                 yield node
-        elif is_white(style) and not _is_any_above(node, lambda above: _may_have_background(above, has_sheets), results):
+        elif is_white(style) and not is_any_above(node, lambda above: _may_have_background(above, has_sheets), results):
             yield node
 
 
@@ -114,6 +116,13 @@ def _write_script(node: LexborNode) -> None:
         node.replace_with(f"[{text}]")
     else:
         node.replace_with(write_superscript(base, text))
+
+
+def _write_formula(node: LexborNode) -> str:
+    """Return the text of a formula on one line. Some pages have its source as text instead of elements."""
+    root = etree.fromstring(node.html or "", etree.HTMLParser(no_network=True))
+    formula = root.find(".//math") if root is not None else None
+    return (write_mathml(formula) if formula is not None else "") or node.text(deep=True)
 
 
 def _is_in_link(node: LexborNode) -> bool:

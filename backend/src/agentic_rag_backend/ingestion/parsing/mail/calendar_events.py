@@ -20,9 +20,12 @@ _ESCAPED = re.compile(r"\\([\\;,nN])")
 _COMPONENTS = frozenset({"VEVENT", "VTODO", "VJOURNAL"})
 _LABELS: Mapping[str, str] = {
     "DTSTART": "Start", "DTEND": "End", "DURATION": "Duration", "DUE": "Due", "LOCATION": "Location", "ORGANIZER": "Organizer",
-    "ATTENDEE": "Attendees", "STATUS": "Status", "RRULE": "Repeats", "DESCRIPTION": "Description",
+    "ATTENDEE": "Attendees", "STATUS": "Status", "RRULE": "Repeats", "RDATE": "Also on", "EXDATE": "Not on",
+    "URL": "Link", "DESCRIPTION": "Description",
 }  # fmt: skip
 _PEOPLE, _TIMES = frozenset({"ORGANIZER", "ATTENDEE"}), frozenset({"DTSTART", "DTEND", "DUE"})
+_DATES = frozenset({"RDATE", "EXDATE"})
+"""Properties that have several times, or periods such as ``20240305T090000/PT1H``."""
 
 
 class CalendarParser:
@@ -76,7 +79,8 @@ def _read_events(text: str) -> Iterator[dict[str, list[str]]]:
                 yield event
             event = None
         elif event is not None and inner <= 0 and (name in _LABELS or name == "SUMMARY") and value:
-            event.setdefault(name, []).append(_format_value(name, match["parameters"], value))
+            times = [time.partition("/")[0].strip() for time in value.split(",")] if name in _DATES else [value]
+            event.setdefault(name, []).extend(_format_value(name, match["parameters"], time) for time in times)
 
 
 def _format_value(name: str, parameters: str, value: str) -> str:
@@ -84,9 +88,10 @@ def _format_value(name: str, parameters: str, value: str) -> str:
         address = value.partition(":")[2] if value.lower().startswith("mailto:") else value
         person = next((text.strip('"') for key, text in _PARAMETER.findall(parameters) if key.upper() == "CN"), "")
         return f"{person} <{address}>" if person and person != address else address
-    if name in _TIMES and (time := _TIME.fullmatch(value)):
+    if name in _TIMES | _DATES and (time := _TIME.fullmatch(value)):
         day = f"{time[1]}-{time[2]}-{time[3]}"
         zone = next((text.strip('"') for key, text in _PARAMETER.findall(parameters) if key.upper() == "TZID"), "")
         clock = f" {time[4]}:{time[5]}{' UTC' if time[6] else f' ({shorten_text(zone, 60)})' if zone else ''}" if time[4] else ""
         return day + clock
-    return _ESCAPED.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
+    line_break = "\n" if name == "DESCRIPTION" else ", "  # another property is one line
+    return _ESCAPED.sub(lambda escape: line_break if escape[1] in "nN" else escape[1], value)

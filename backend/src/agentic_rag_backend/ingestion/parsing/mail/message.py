@@ -30,6 +30,7 @@ MAX_FIELD_CHARACTERS = 2_000
 """Characters that are read of a header with parameters, which every question about a part reads again. File names fit."""
 MAX_NAME_CHARACTERS = 200
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_PEOPLE = ("From", "To", "Cc")
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition", "content-transfer-encoding", "content-id"})
 _WIDE: Mapping[tuple[bytes, ...], str] = {
     (
@@ -126,8 +127,10 @@ def read_headers(message: EmailMessage) -> dict[str, str]:
     raw_headers = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
     for name in _HEADERS:
         text = raw_headers.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
+        # Names without an address are text: as addresses, they would be divided at commas and quoted.
+        kind = "Subject" if name in _PEOPLE and "@" not in text else name
         try:
-            value = make_storable(" ".join(str(message.policy.header_fetch_parse(name, text)).split()))
+            value = make_storable(" ".join(str(message.policy.header_fetch_parse(kind, text)).split()))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
         if value:

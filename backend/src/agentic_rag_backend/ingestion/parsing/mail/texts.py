@@ -113,7 +113,9 @@ def _read_part(part: MIMEPart, warnings: list[str]) -> ParsedDocument | None:
         if not error.message.endswith("contains no text"):
             warnings.append(f"part of type {declared[:80]}: not read: {describe_refusal(error, declared, '')}")
         return None
-    warnings += parsed.warnings
+    # The charset of a part is passed to the parser as that of an upload.
+    reported = (warning.replace("the upload declares", "the message declares") for warning in parsed.warnings)
+    warnings += [warning for warning in reported if warning not in warnings]
     return _clean_plain_text(part, parsed, warnings) if media_type == TEXT else parsed
 
 

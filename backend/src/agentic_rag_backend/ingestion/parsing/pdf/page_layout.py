@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pypdfium2
 
 from agentic_rag_backend.ingestion.parsing.pdf.east_asian_text import turn_vertical_lines
+from agentic_rag_backend.ingestion.parsing.pdf.tables.aligned_tables import align_tables
 from agentic_rag_backend.ingestion.parsing.pdf.tables.ruled_tables import Table, tables_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_columns import columns_of
 from agentic_rag_backend.ingestion.parsing.pdf.text_lines import Segment, TextLine, line_of, rows_of, segments_of
@@ -48,7 +49,11 @@ def layout_of(words: Iterable[PdfWord], number: int, label: str | None, page: py
         tables: list[Table] = []
         if turn == 0 and page is not None:
             tables, upright = tables_of(page, upright, number)
-        layout.columns += _make_columns([*segments_of(upright), *tables], turn, number)
+        segments = segments_of(upright)
+        if turn == 0 and page is not None:
+            aligned, segments = align_tables(segments, number)
+            tables += aligned
+        layout.columns += _make_columns([*segments, *tables], turn, number)
     return layout
 
 

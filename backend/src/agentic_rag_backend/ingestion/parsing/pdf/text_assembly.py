@@ -31,7 +31,8 @@ def assemble_text(builder: TextBuilder, pages: Sequence[PageLayout], outline: Ou
     for paragraph, heading in outlined_blocks:
         if isinstance(paragraph, Table):
             row_places = zip(paragraph.pages, paragraph.boxes, strict=True)
-            paragraph.lay_out().write_table(builder, [places.of_row(page, box) for page, box in row_places])
+            row_locations = [places.of_row(page, box) for page, box in row_places]
+            paragraph.lay_out().write_table(builder, row_locations, header_rows=paragraph.header_rows)
             continue
         level, count = heading or (larger_type_level(paragraph, levels), len(paragraph.lines))
         if level is None:

@@ -23,6 +23,7 @@ _FIELD = re.compile(r":(?P<name>[^:\n`]+):\s+(?P<value>.+)")
 _ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d{1,9}|#|[A-Za-z])[.)])\s+")
 _LIST_ITEM = re.compile(r"\*\s+-\s?|\s+-\s")
 _ROLE = re.compile(r":[\w+.-]{1,40}(?::[\w+.-]{1,40})?:`(?P<text>[^`]+)`")
+_ROLE_AFTER = re.compile(r"(?<![`\w])`(?P<text>[^`\n]+)`:[\w+.-]{1,40}:")
 _LINK = re.compile(r"`(?P<text>[^`<]+)<[^`<>]+>`__?")
 _MARKS = re.compile(
     r"``(?P<literal>[^`]+)``|\*\*(?P<strong>[^*\n]+)\*\*|(?<!\w)\*(?P<emphasis>[^*\s][^*\n]*)\*(?!\w)"
@@ -243,7 +244,8 @@ def _measure_width(title: str) -> int:
 def _clean_inline(text: str) -> str:
     """Return a text without inline marks. A link or a role is its text."""
     text = _LINK.sub(lambda link: link["text"].strip(), text)
-    text = _ROLE.sub(lambda role: _read_target(role["text"]), text)
+    for pattern in (_ROLE, _ROLE_AFTER):
+        text = pattern.sub(lambda role: _read_target(role["text"]), text)
     return _MARKS.sub(lambda mark: f"[{mark['note']}]" if mark["note"] else next(filter(None, mark.groups()), mark[0]), text)
 
 

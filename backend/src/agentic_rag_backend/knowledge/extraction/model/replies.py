@@ -19,6 +19,7 @@ from agentic_rag_backend.knowledge.extraction.relations.relations import RELATED
 from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, OTHER
 from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
 from agentic_rag_backend.language.times import period_of
+from agentic_rag_backend.models.llm.base import objects_in
 
 MAX_RELATION_CHARACTERS = 64
 _End = tuple[str, str, list[Place]]
@@ -65,11 +66,11 @@ class _Reading:
         return GroundedText(self._context)
 
     def read(self, reply: Mapping[str, Any]) -> Extraction:
-        for item in _read_items(reply, "entities"):
+        for item in objects_in(reply, "entities"):
             self._add_entity(item)
         relationships = [
             relationship
-            for item in _read_items(reply, "relationships")
+            for item in objects_in(reply, "relationships")
             if (relationship := self._read_relationship(item)) is not None
         ]
         names = self._select_names(relationships)
@@ -249,11 +250,6 @@ def _read_relation(item: Mapping[str, Any]) -> str:
     """Return the type of a relationship: words in lower case joined by ``_``."""
     words = "_".join(name_words(_to_text(item.get("relation"))))[:MAX_RELATION_CHARACTERS].strip("_") or RELATED
     return f"{NEGATION}{words}" if item.get("negated") is True and not words.startswith(NEGATION) else words
-
-
-def _read_items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    items = reply.get(name)
-    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
 def _to_text(value: object) -> str:

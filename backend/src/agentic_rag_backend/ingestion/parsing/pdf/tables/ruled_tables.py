@@ -33,7 +33,10 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(slots=True)
 class Table:
-    """A table on a page. Each row has a box, and the number of its page. ``xs`` are the edges of the columns."""
+    """A table on a page. Each row has a box, and the number of its page. ``xs`` are the edges of the columns.
+
+    ``header_rows`` is the number of rows that name the columns, or None if it is not known.
+    """
 
     rows: list[list[str]]
     spans: list[CellSpan]
@@ -42,6 +45,7 @@ class Table:
     xs: list[float]
     box: Box
     size: float
+    header_rows: int | None = None
 
     def continues_with(self, table: Table) -> bool:
         """Return whether a table at the top of the next page continues this one: it has the same columns and no other header."""
