@@ -152,5 +152,6 @@ CASES: Mapping[str, Case] = {
     # Times.
     "temporal: in all": Case({f"{TEMPORAL}:time_phrase": give(None)}, ("temporal",), TIMES),
     "temporal: fit of dates": Case({f"{TEMPORAL}:preferring": first}, ("temporal",), TIMES),
+    "temporal: dates in the text": Case({f"{TEMPORAL}:find_moments": give(())}, ("temporal",), TIMES),
     "temporal: dates of documents": Case({f"{TEMPORAL}:document_period": give(None)}, ("temporal",), TIMES),
 }

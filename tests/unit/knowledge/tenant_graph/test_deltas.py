@@ -45,7 +45,7 @@ def answers(graph: TenantGraph) -> dict[str, Any]:
     direct = direct_scores(graph, evidence)
     order = sorted(direct, key=lambda id: (-direct[id], id))
     numbered = {graph.chunk_index[id]: direct[id] for id in order if id in graph.chunk_index}
-    links = prune(expand(graph, list(numbered)[:6], without=set(linked)), numbered, {}, 0.1)
+    links = prune(expand(graph, list(numbered)[:6]), numbered, {}, 0.1)
     terms = {id: frozenset(graph.entity(number).id for number in graph.entities_of(graph.chunk_index[id])) for id in chunks}
     words = {name: place for place, name in enumerate(ENTITIES)}
     coverage = cover(frozenset(words.values()), {id: frozenset(words[name] for name in held) for id, held in terms.items()})

@@ -1,12 +1,14 @@
 """Temporal search: understands the time that a question names, and searches as the world stood then.
 
-"In 2019", "before March 2012", "since 2018", "now". Facts must hold then, documents must be valid then, and documents of that
-time come first. A question without a time is searched by the inner strategy alone.
+"In 2019", "before March 2012", "since 2018", "now". Facts must hold then, documents must be valid then, and passages with a date
+of that time, or from documents of that time, come first. A question without a time is searched by the inner strategy alone.
+
+How well a passage fits a time: by the dates in its text, otherwise by the time for which its document speaks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,16 +16,19 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.language.times import Period, Relation, document_date, period_of, time_phrase
+from agentic_rag_backend.language.times import Period, Relation, document_date, moment_period, period_of, time_phrase
+from agentic_rag_backend.language.values import find_moments
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
 
-UNDATED = 0.25
-"""Fit of a passage of a document without a time."""
+BY_DOCUMENT = 0.8
+"""Fit of a passage without a date in its text, in a document of exactly the time."""
+UNDATED = 0.2
+"""Fit of a passage of which no time is known."""
 LATER = 0.5
 """Factor for documents from after the time."""
 HALVED_EVERY_YEARS = 2.0
-TIME_SHARE = 0.25
+TIME_SHARE = 0.3
 """Share of the fit in the score of a result. The rest is its score in the inner strategy."""
 _YEAR = timedelta(days=365.25)
 
@@ -56,16 +61,16 @@ def window_of(relation: Relation, period: Period, now: datetime) -> TimeWindow:
 
 
 def fit(passage: VisibleChunk, window: TimeWindow) -> float:
-    """Return how well the document of a passage fits a time, in [0, 1]: 1 within it, half for each two years of distance.
+    """Return how well a passage fits a time, in [0, 1]: 1 for a date within it, half for each two years of distance.
 
-    A document from after the time counts half: it may describe a newer state. Dates in texts do not count: they move wrong
-    passages up (docs/reference/benchmarks/ablation.md).
+    A document from after the time counts half: it may describe a newer state.
     """
-    period = document_period(passage)
-    if period is None:
-        return UNDATED
-    gap = max(period[0] - window.end, window.begin - period[1], timedelta()) / _YEAR
-    return float(0.5 ** (gap / HALVED_EVERY_YEARS)) * (LATER if period[0] >= window.end else 1.0)
+    dates = (period for moment in find_moments(passage.chunk.text) if (period := moment_period(moment)) is not None)
+    document = document_period(passage)
+    by_document = UNDATED
+    if document is not None:
+        by_document = BY_DOCUMENT * _nearness([document], window) * (LATER if document[0] >= window.end else 1.0)
+    return max(by_document, _nearness(dates, window))
 
 
 def document_period(passage: VisibleChunk) -> Period | None:
@@ -74,6 +79,11 @@ def document_period(passage: VisibleChunk) -> Period | None:
     if begin is not None:
         return begin[0], end[1] if end is not None else datetime.max.replace(tzinfo=UTC)
     return period_of(document_date(passage.document_title, passage.metadata))
+
+
+def _nearness(periods: Iterable[Period], window: TimeWindow) -> float:
+    gaps = (max(begin - window.end, window.begin - end, timedelta()) / _YEAR for begin, end in periods)
+    return max((0.5 ** (gap / HALVED_EVERY_YEARS) for gap in gaps), default=0.0)
 
 
 def _earlier(moment: datetime) -> datetime:
@@ -130,7 +140,7 @@ def _find_time(query: Query) -> tuple[TimeWindow | None, Mapping[str, Any] | Non
 
 
 def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
-    """Return the results by ``.75 × score + .25 × fit``, best first. Equal scores keep their order."""
+    """Return the results by ``.7 × score + .3 × fit``, best first. Equal scores keep their order."""
     fits = {hit.id: fit(hit.visible, window) for hit in retrieval.hits}
     hits = (
         replace(

@@ -76,7 +76,7 @@ def test_cells_stand_in_every_row_and_column_that_they_cover() -> None:
         row_of(r"Ship\cell Parts\cell", "clvertalt 1000", "clvertalt 2000")
         + r"\trowd\clvertalt\cellx1000\clvertalt\cellx2000\pard\intbl Heron\cell see\par"
         + r"\pard\intbl\itap2 Part\nestcell Code\nestcell"
-        + r"{\*\nesttableprops\trowd\cellx500\cellx900\nestrow}{\nonesttables\par}\nestrow rudder\nestcell R5\nestcell\nestrow"
+        + r"{\*\nesttableprops\trowd\cellx500\cellx900\nestrow}{\nonesttables\par}rudder\nestcell R5\nestcell\nestrow"
         + r"\pard\intbl below\cell\row"
     )
     parsed = PARSER.parse(rf"{{\rtf1 {depths}\pard Between.\par {nested}\pard End.\par}}".encode())

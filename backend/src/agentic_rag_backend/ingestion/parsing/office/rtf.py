@@ -31,8 +31,8 @@ _TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|
 _SKIPPED = frozenset({
     "annotation", "atnauthor", "atnid", "bkmkend", "bkmkstart", "colortbl", "comment", "datafield", "datastore", "fldinst",
     "filetbl", "fontemb", "footer", "footerf", "footerl", "footerr", "generator", "header", "headerf", "headerl", "headerr",
-    "info", "listtable", "listoverridetable", "latentstyles", "mmathPict", "mmathPr", "nonshppict", "object", "objdata",
-    "pict", "rsidtbl", "stylesheet", "themedata", "colorschememapping", "xe", "tc", "txe", "xmlnstbl",
+    "info", "listtable", "listoverridetable", "latentstyles", "mmathPict", "mmathPr", "nonesttables", "nonshppict", "object",
+    "objdata", "pict", "rsidtbl", "stylesheet", "themedata", "colorschememapping", "xe", "tc", "txe", "xmlnstbl",
 })  # fmt: skip
 """Groups that are not text of the document."""
 _KINDS: Mapping[str, str] = {
@@ -102,6 +102,8 @@ class _Group:
     font: int | None = None
     in_fonts: bool = False
     script: str = ""
+    in_nested_row: bool = False
+    """Whether the group defines a row of a table within a cell."""
     left_out: _LeftOut | None = None
     math: etree._Element | None = None
     """The element of a formula to which the text of the group belongs."""
@@ -230,6 +232,8 @@ class _Reader:
             self._begin_formula_part(word)
         elif word == "moMathPara":
             return
+        elif starred and word == "nesttableprops" and not self.group.skipped:
+            self.group = replace(self.group, in_nested_row=True)
         elif word in _SKIPPED or starred or word == "fonttbl":
             left_out = self.group.left_out if self.group.skipped else _LeftOut(_KINDS[word]) if word in _KINDS else None
             self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl", left_out=left_out)
@@ -242,7 +246,7 @@ class _Reader:
         elif word in _CHARACTERS:
             self._show_text(_CHARACTERS[word])
         elif word in CELL_PROPERTIES and not self.group.skipped:
-            self.table.read_property(word, number)
+            self._defined_table.read_property(word, number)
         elif word in _ACTIONS and not self.group.skipped:
             _ACTIONS[word](self)
         else:
@@ -328,9 +332,13 @@ class _Reader:
             self.nested_table.end_row(self.nested_cells)
         self.nested_cells = []
 
+    @property
+    def _defined_table(self) -> RtfTable:
+        return self.nested_table if self.group.in_nested_row else self.table
+
     def define_row(self) -> None:
         """Begin the definition of a row."""
-        self.table.begin_definitions()
+        self._defined_table.begin_definitions()
 
     def reset_paragraph(self) -> None:
         """Forget the properties of the last paragraph."""
