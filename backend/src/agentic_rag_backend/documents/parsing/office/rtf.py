@@ -28,50 +28,12 @@ MAX_FORMULA_PARTS = 100_000
 """Parts of all formulas of a file, such as fractions and their numerators."""
 
 _TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]+)", re.DOTALL)
-_SKIPPED = frozenset(
-    [
-        "annotation",
-        "atnauthor",
-        "atnid",
-        "bkmkend",
-        "bkmkstart",
-        "colortbl",
-        "comment",
-        "datafield",
-        "datastore",
-        "fldinst",
-        "filetbl",
-        "fontemb",
-        "footer",
-        "footerf",
-        "footerl",
-        "footerr",
-        "generator",
-        "header",
-        "headerf",
-        "headerl",
-        "headerr",
-        "info",
-        "listtable",
-        "listoverridetable",
-        "latentstyles",
-        "mmathPict",
-        "mmathPr",
-        "nonesttables",
-        "nonshppict",
-        "object",
-        "objdata",
-        "pict",
-        "rsidtbl",
-        "stylesheet",
-        "themedata",
-        "colorschememapping",
-        "xe",
-        "tc",
-        "txe",
-        "xmlnstbl",
-    ]
-)
+_SKIPPED = frozenset({
+    "annotation", "atnauthor", "atnid", "bkmkend", "bkmkstart", "colortbl", "comment", "datafield", "datastore", "fldinst",
+    "filetbl", "fontemb", "footer", "footerf", "footerl", "footerr", "generator", "header", "headerf", "headerl", "headerr",
+    "info", "listtable", "listoverridetable", "latentstyles", "mmathPict", "mmathPr", "nonesttables", "nonshppict", "object",
+    "objdata", "pict", "rsidtbl", "stylesheet", "themedata", "colorschememapping", "xe", "tc", "txe", "xmlnstbl",
+})  # fmt: skip
 """Groups that are not text of the document."""
 _KINDS: Mapping[str, str] = {
     "annotation": "comments", "header": "headers and footers", "headerf": "headers and footers", "headerl": "headers and footers",

@@ -21,6 +21,8 @@ MAX_SERIES = 255
 """Series of a chart that are read. Programs allow as many."""
 MAX_CATEGORIES = 10_000
 """Categories of a chart that are read."""
+MAX_FORMATS = 100
+"""Number formats of a chart that are followed. Each costs as much as hundreds of values."""
 
 _MAX_LEVELS = 10
 _MAX_NUMBER_CHARACTERS = 40
@@ -45,6 +47,13 @@ class Chart:
     in_cells: bool = False
     tables: list[list[list[str]]] = field(default_factory=list)
     lost: int = 0
+    _formats: dict[str, NumberFormat] = field(default_factory=dict)
+
+    def find_format(self, code: str) -> NumberFormat:
+        """Return the number format with a code, or one that changes nothing if the chart has too many."""
+        if code not in self._formats:
+            self._formats[code] = NumberFormat(code if len(self._formats) < MAX_FORMATS else "General")
+        return self._formats[code]
 
     def write_chart(self, builder: TextBuilder, place: str = "", **where: Any) -> None:
         """Add the title and the tables to a text. A chart without saved values is counted as left out.
@@ -156,7 +165,6 @@ def _read_points(source: etree._Element, chart: Chart, start: date) -> Points:
     cache = caches[-1]
     is_number = any(local_name(element) in _NUMBERS for element in caches)
     code = cache.get("formatCode") or cache.findtext("{*}formatCode") or "General"
-    formats = {code: NumberFormat(code)}
     points: Points = {}
     for point in cache.iterfind("{*}pt"):
         index, own_code = point.get("idx", ""), point.get("formatCode", code)
@@ -165,9 +173,7 @@ def _read_points(source: etree._Element, chart: Chart, start: date) -> Points:
             continue
         text = " ".join((point.findtext("{*}v") or point.text or "").split())
         if is_number:
-            if own_code not in formats:
-                formats[own_code] = NumberFormat(own_code)
-            text = _show_number(text, formats[own_code], start)
+            text = _show_number(text, chart.find_format(own_code), start)
         if text:
             points[int(index)] = text
     return points
