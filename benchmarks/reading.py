@@ -12,9 +12,9 @@ import sys
 import time
 import unicodedata
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from multiprocessing import Pool
 from pathlib import Path
 
 import pypdfium2
@@ -96,8 +96,8 @@ def main() -> int:
     """Read the files of the folders and write the table."""
     quiet()
     paths = sorted(path for folder in sys.argv[1:] for path in Path(folder).rglob("*.pdf"))
-    with ProcessPoolExecutor(2, max_tasks_per_child=50) as pool:
-        readings = [reading for reading in pool.map(read_file, paths) if reading is not None]
+    with Pool(2, maxtasksperchild=50) as pool:
+        readings = [reading for reading in pool.imap(read_file, paths) if reading is not None]
     whole = [reading for reading in readings if not reading.error]
     orders = [order for reading in whole for order in reading.orders]
     rows = ["| | files |", "|---|---|", f"| with words | {len(readings)} |", f"| refused | {len(readings) - len(whole)} |"]
