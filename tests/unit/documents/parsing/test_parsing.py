@@ -8,10 +8,10 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from office_files import zipped
+from office_files import open_document, zipped
 
 from agentic_rag_backend.documents import metadata_checks
-from agentic_rag_backend.documents.parsing.base import Preview, sniff_content
+from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES, Preview, checked_part, sniff_content
 from agentic_rag_backend.documents.parsing.markdown import headings_of
 from agentic_rag_backend.documents.parsing.registry import parser_of, title_of
 from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, RTF, TEXT, XLSX, media_type_of
@@ -257,6 +257,19 @@ def test_content_decides_before_the_name(name: str | None, head: bytes, expected
 def test_content_that_no_parser_reads_is_named(name: str, head: bytes, message: str) -> None:
     with pytest.raises((UnreadableDocument, UnsupportedMediaType), match=message):
         media_type_of(None, name, head)
+
+
+def test_large_files_with_a_directory_at_their_end_are_checked_whole() -> None:
+    padding = random.Random(7).randbytes(CHECKED_BYTES)  # does not compress
+    properties = '<office:document-meta xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    properties += 'xmlns:dc="http://purl.org/dc/elements/1.1/"><office:meta><dc:title>Harbour plan</dc:title></office:meta>'
+    content = open_document(ODT, "<text:p>Berths</text:p>", **{"meta.xml": f"{properties}</office:document-meta>"})
+    with zipfile.ZipFile(file := io.BytesIO(content), "a") as archive:
+        archive.writestr("Pictures/plan.png", padding)
+    head, is_whole = checked_part(file.getvalue())
+    assert is_whole
+    assert parser_of(ODT).check(head, is_whole=is_whole).title == "Harbour plan"
+    assert checked_part(b"prose " * CHECKED_BYTES) == ((b"prose " * CHECKED_BYTES)[:CHECKED_BYTES], False)
 
 
 def test_titles() -> None:

@@ -14,7 +14,9 @@ from agentic_rag_backend.domain.ole_directory import SIGNATURE
 SNIFFED_BYTES = 1024 * 1024
 """Bytes at the beginning of a file that decide its type, and at the end of a ZIP file, where its directory is."""
 CHECKED_BYTES = 1024 * 1024
-"""Files up to this size are checked completely before they are accepted. Of larger files, only the beginning is checked."""
+"""Files up to this size are checked completely before they are accepted. Of larger files that are text, only the beginning is."""
+_CONTAINERS = (b"PK", b"%PDF-", SIGNATURE)
+"""Beginnings of files whose directory may stand at the end. Without it, their title and damage cannot be seen."""
 
 
 MAX_COLUMNS = 1_000
@@ -29,6 +31,12 @@ def sniff_content(content: bytes) -> bytes:
         return content
     head = content[:SNIFFED_BYTES]
     return head + content[SNIFFED_BYTES:][-SNIFFED_BYTES:] if head.startswith(b"PK") else head
+
+
+def checked_part(content: bytes) -> tuple[bytes, bool]:
+    """Return the bytes of a file that are checked before it is accepted, and whether these are all."""
+    is_whole = len(content) <= CHECKED_BYTES or content.startswith(_CONTAINERS)
+    return content if is_whole else content[:CHECKED_BYTES], is_whole
 
 
 def wide_table(columns: int) -> str:

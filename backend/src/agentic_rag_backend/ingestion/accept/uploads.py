@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_rag_backend.documents import metadata_checks
 from agentic_rag_backend.documents.chunking.registry import check_options
-from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES, sniff_content
+from agentic_rag_backend.documents.parsing.base import checked_part, sniff_content
 from agentic_rag_backend.documents.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.domain.document import (
     ATTACHMENT_MODES,
@@ -91,8 +91,7 @@ class UploadCheck:
         sniffed = sniff_content(upload.content)
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
         source = FileSource(media_type, charset_of(upload.media_type), upload.file_name)
-        is_whole = size <= CHECKED_BYTES
-        head = upload.content if is_whole else upload.content[:CHECKED_BYTES]
+        head, is_whole = checked_part(upload.content)
         own_title, warnings = await self.reader.check_file(tenant, head, source, is_whole=is_whole)
         differs = find_type_conflict(upload.media_type, upload.file_name, sniffed)
         small = size <= HASHED_IN_LOOP_BYTES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from email.message import EmailMessage, MIMEPart
 from pathlib import PurePath
 
-from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES, Attachment, sniff_content
+from agentic_rag_backend.documents.parsing.base import Attachment, checked_part, sniff_content
 from agentic_rag_backend.documents.parsing.mail.message import (
     MAX_NAME_CHARACTERS,
     MAX_PARTS,
@@ -148,8 +148,8 @@ def explain_refusal(file: Attachment, charset: str | None) -> str:
         media_type = media_type_of(file.declared, file.name, sniff_content(file.content))
         if media_type in PICTURES:  # most are logos and signatures
             return PICTURE
-        is_whole = len(file.content) <= CHECKED_BYTES
-        parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], is_whole=is_whole)
+        head, is_whole = checked_part(file.content)
+        parser_of(media_type, charset).check(head, is_whole=is_whole)
     except AgenticRagError as error:
         return describe_refusal(error, file.declared, file.name)
     return ""
