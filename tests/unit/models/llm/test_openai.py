@@ -103,6 +103,25 @@ async def test_the_timeout_bounds_the_whole_call(make: Make, name: str) -> None:
     assert time.perf_counter() - started < 15
 
 
+async def test_each_piece_that_has_arrived_takes_a_turn_of_the_event_loop(make: Make) -> None:
+    turns, pieces = 0, 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with aclosing(make("echo").stream(ask(" ".join(map(str, range(3_000))), max_tokens=20_000))) as deltas:
+        await anext(deltas)
+        time.sleep(0.5)  # noqa: ASYNC251 - blocks the loop, so that the other pieces arrive together
+        counting = asyncio.create_task(count_turns())
+        async for _ in deltas:
+            pieces += 1
+        counting.cancel()
+    assert turns >= pieces > 100
+
+
 async def test_a_stream_that_stalls_is_cut(make: Make) -> None:
     with pytest.raises(ModelTimeout, match="began its reply, but did not end it"):
         await streamed(make("slow-stream-30s", timeout_s=0.5), ask("x" * 600))

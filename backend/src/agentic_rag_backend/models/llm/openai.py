@@ -367,7 +367,6 @@ class OpenAIModel:
                                 f"at most {turn.tokens} tokens were asked for"
                             )
                         self._endpoint.extend_call(call, call.began)
-                        await asyncio.sleep(0)  # many pieces may have arrived at once: each has a turn of its own
                         chunk = await self._next_chunk(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")
@@ -383,6 +382,7 @@ class OpenAIModel:
         yield ModelDelta("", call.account.usage, cut=read_reply.cut)
 
     async def _next_chunk(self, chunks: Any, call: Call) -> Any:
+        await asyncio.sleep(0)  # many pieces may have arrived at once: each has a turn of its own
         try:
             async with asyncio.timeout_at(call.deadline):
                 return await anext(chunks, None)
