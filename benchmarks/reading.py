@@ -30,7 +30,8 @@ LEAST_WORDS = 5
 LEVELS = (0.99, 0.95)
 COLUMN_LINES = 10
 """Lines of each of two columns on a page whose order is compared."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""A Chinese, Japanese or Korean letter, or a word of other letters: the parser writes no spaces between the former."""
 _INVISIBLE = str.maketrans(dict.fromkeys("\u00ad\ufffe\x02"))
 
 
