@@ -9,18 +9,18 @@ from typing import Any
 
 from lxml import etree
 
-from agentic_rag_backend.documents.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.documents.parsing.building import TextBuilder
 from agentic_rag_backend.documents.parsing.containers import ZipContainer
 from agentic_rag_backend.documents.parsing.office import package
-from agentic_rag_backend.documents.parsing.office.drawings.opendocument_objects import EmbeddedObjects
-from agentic_rag_backend.documents.parsing.office.odt import (
+from agentic_rag_backend.documents.parsing.office.opendocument import (
     LEFT_OUT,
-    MAIN,
     STYLES,
+    OpenDocumentParser,
     cell_text,
     list_items,
     normalise_body,
+    open_body,
     open_container,
     read_properties,
     text_of,
@@ -42,31 +42,19 @@ _RUNNING = frozenset({"header", "footer", "date-time", "page-number", "page"})
 _TITLES = frozenset({"title"})
 
 
-class OdpParser:
+class OdpParser(OpenDocumentParser):
     """Parser of OpenDocument presentations. The page of a region is the number of the slide. Hidden slides are left out."""
-
-    def check(self, head: bytes, *, is_whole: bool) -> Preview:
-        """Open the container and read the title. A part of a ZIP file cannot be opened."""
-        return Preview(title=read_properties(open_container(head))[0] if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the slides one after the other, each with its notes."""
         container = open_container(content)
         title, metadata = read_properties(container)
-        root = container.read_tree(MAIN)
-        body = root.find(".//{*}body/{*}presentation")
-        if body is None:
-            raise UnreadableDocument("the OpenDocument presentation is damaged: it has no body")
-        EmbeddedObjects(container).replace_objects(body)
+        root, body = open_body(container, "presentation")
         builder = TextBuilder(container.unzipped_bytes)
         with package.report_damage("OpenDocument presentation"):
             normalise_body(root, body, builder.omissions)
             hidden = _add_slides(builder, body, _read_hidden_styles(root), _read_heights(container))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
-
-    def restore(self, text: str) -> ParsedDocument:
-        """Return ``text``; which lines are titles is not known."""
-        return ParsedDocument(text=text)
 
 
 def _read_hidden_styles(root: etree._Element) -> set[str | None]:

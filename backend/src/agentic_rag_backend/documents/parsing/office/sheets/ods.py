@@ -10,12 +10,19 @@ from itertools import chain
 
 from lxml import etree
 
-from agentic_rag_backend.documents.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.documents.parsing.building import TextBuilder
 from agentic_rag_backend.documents.parsing.containers import refuse_document_type, xml_problem
 from agentic_rag_backend.documents.parsing.office import package
 from agentic_rag_backend.documents.parsing.office.drawings.opendocument_objects import EmbeddedObjects
-from agentic_rag_backend.documents.parsing.office.odt import MAIN, cell_text, open_container, read_properties, text_of
+from agentic_rag_backend.documents.parsing.office.opendocument import (
+    MAIN,
+    OpenDocumentParser,
+    cell_text,
+    open_container,
+    read_properties,
+    text_of,
+)
 from agentic_rag_backend.documents.parsing.office.opendocument_tables import is_unseen, read_count, read_grid, read_row
 from agentic_rag_backend.documents.parsing.office.sheets.extent import MAX_SHEET_COLUMNS, column_name
 from agentic_rag_backend.documents.parsing.office.sheets.sheet_properties import SheetProperties
@@ -33,12 +40,8 @@ _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _DIGITS = re.compile(r"\D+")
 
 
-class OdsParser:
+class OdsParser(OpenDocumentParser):
     """Parser of OpenDocument spreadsheets. Values have the form of the sheets; hidden parts are left out."""
-
-    def check(self, head: bytes, *, is_whole: bool) -> Preview:
-        """Open the container and read the title. A part of a ZIP file cannot be opened."""
-        return Preview(title=read_properties(open_container(head))[0] if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the sheets one after the other."""
@@ -51,10 +54,6 @@ class OdsParser:
             reader.read_sheets()
         hidden = {"hidden_sheets": reader.hidden_sheets} if reader.hidden_sheets else {}
         return reader.builder.build(title=title, metadata={**metadata, **hidden})
-
-    def restore(self, text: str) -> ParsedDocument:
-        """Return ``text``; which lines are the names of sheets is not known."""
-        return ParsedDocument(text=text)
 
 
 class _Reader:
