@@ -23,7 +23,14 @@ _NUMBER_LEFT = re.compile(r"\[(\s*\d[\d\s,;–-]*)\]")
 def passage_text(passage: Passage) -> PassageText:
     """Return a passage as the judge reads it."""
     return PassageText(
-        passage.title, passage.text, passage.score, passage.document_id, passage.date, passage.header, passage.language
+        passage.title,
+        passage.text,
+        passage.score,
+        passage.document_id,
+        passage.date,
+        passage.header,
+        passage.language,
+        tuple((start - passage.start_char, headings) for start, headings in passage.sections),
     )
 
 

@@ -29,7 +29,7 @@ from agentic_rag_backend.answering.corpus_wide.global_answers import GlobalAnswe
 from agentic_rag_backend.answering.draft import of_model, of_quotations
 from agentic_rag_backend.answering.endings import Ending, answer_of, refusal_events, with_first_sentence
 from agentic_rag_backend.answering.evidence.context import Context, PromptBudget, build_context, halve_context, theme_chunk_ids
-from agentic_rag_backend.answering.evidence.expansion import widen_context
+from agentic_rag_backend.answering.evidence.expansion import read_around, widen_context
 from agentic_rag_backend.answering.generators.base import Assignment, Generated
 from agentic_rag_backend.answering.generators.registry import GENERATORS, GeneratorParts, generator_warnings
 from agentic_rag_backend.answering.quotations import introduce_bearers, passage_text, quotations_of
@@ -56,6 +56,8 @@ FOREIGN_RELEVANCE = 0.25
 reaches `FOREIGN_CONFIDENCE`. Of 702 answerable questions of four sets, none is below both; of 480 questions about other
 documents, 45 % are."""
 FOREIGN_CONFIDENCE = 0.1
+QUOTED_FACTOR = 2
+"""Factor on the tokens of the evidence for quotations, which are read with their neighbours and cost no model's tokens."""
 GLOBAL = "global"
 """The strategy whose answers are made of partial answers."""
 DUAL_LEVEL = "dual_level"
@@ -349,7 +351,10 @@ class AnswerService:
         sizes, budget = self._budget_of(model), options.context_tokens
         if generative:
             budget = sizes.evidence_tokens(prompt, plan.query.text, history=plan.history)
-        context = await self._build_context(plan.query, retrieval, budget)
+            evidence = retrieval
+        else:
+            evidence, budget = await read_around(retrieval, plan.query, self._documents), QUOTED_FACTOR * budget
+        context = await self._build_context(plan.query, evidence, budget)
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, question=plan.query.text, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")

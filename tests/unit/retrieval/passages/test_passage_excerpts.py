@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.strategies.parent_child import MATCHED_SHARE, NEIGHBOURS, Excerpt, Match, excerpts, window
+from agentic_rag_backend.retrieval.passages.excerpts import MATCHED_SHARE, NEIGHBOURS, Excerpt, Match, excerpts, window
 
 
 def match(ordinal: int, score: float = 1.0, *, document: str = "d", parent: str | None = None) -> Match:

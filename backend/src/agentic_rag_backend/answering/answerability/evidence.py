@@ -194,7 +194,8 @@ class PassageText:
     ``score`` in [0, 1] is its score relative to the best. ``document`` is the document's id; without it, the title stands for the
     document. ``date`` is the document's, as ISO 8601: a year, a month, a day, or empty. ``header`` are the lines above the
     passage that name the columns of its first table, or introduce its first list. ``language`` is the ISO 639-1 code in the
-    document's metadata, or empty.
+    document's metadata, or empty. ``sections`` are the headings above its parts: where a part starts in ``text``, and its headings
+    in one line.
     """
 
     title: str
@@ -204,6 +205,7 @@ class PassageText:
     date: str = ""
     header: str = ""
     language: str = ""
+    sections: tuple[tuple[int, str], ...] = ()
 
     @property
     def source(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.answering.conversation import fenced_turns
-from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Region, joined_regions
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.language.entries.reading import header_at
@@ -79,7 +79,8 @@ class Passage:
     ``header`` are the lines that name the columns of the table with which the passage begins, or that introduce its list; empty
     if it does not begin within one. ``regions`` are the places of its text in the file.
     ``chunks`` are the starts and ids of the chunks of a parent, in order; empty if the passage is of one chunk.
-    ``language`` is the ISO 639-1 code in the document's metadata, or empty.
+    ``language`` is the ISO 639-1 code in the document's metadata, or empty. ``sections`` are the headings above its parts: where
+    a part starts in the document, and the headings from the outermost on, in one line each.
     """
 
     marker: int
@@ -96,6 +97,7 @@ class Passage:
     regions: tuple[Region, ...] = ()
     chunks: tuple[tuple[int, str], ...] = ()
     language: str = ""
+    sections: tuple[tuple[int, str], ...] = ()
 
     def chunk_at(self, offset: int) -> str:
         """Return the chunk that holds the character at ``offset`` of the document's text, which is within the passage."""
@@ -178,6 +180,7 @@ def _passage_of_hit(hit: Hit, score: float) -> Passage:
         header=header_at(parent.text, parent.chunks[0].location.header, 0),
         regions=joined_regions(chunk.location.regions for chunk in parent.chunks),
         chunks=tuple((chunk.location.start_char, chunk.id) for chunk in parent.chunks),
+        sections=tuple((chunk.location.start_char, headings_of(chunk)) for chunk in parent.chunks),
     )
 
 
@@ -239,7 +242,13 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         header=header_at(chunk.text, chunk.location.header, start),
         regions=chunk.location.regions,
         language=language_in(visible.metadata),
+        sections=((chunk.location.start_char, headings_of(chunk)),),
     )
+
+
+def headings_of(chunk: Chunk) -> str:
+    """Return the headings above a chunk in one line, the outermost first; empty if there are none."""
+    return " – ".join(chunk.location.headings)
 
 
 def size_tokens(passages: Sequence[Passage]) -> int:

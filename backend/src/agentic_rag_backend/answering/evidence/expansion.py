@@ -1,7 +1,6 @@
-"""Wider evidence for a model that writes: whole chunks for single sentences, and the neighbours of the best passages.
+"""Wider evidence: the neighbours of the best passages, and for a model that writes also whole chunks for single sentences.
 
-A passage found may begin in the middle of an argument. A generative model reads around it; the extractive model does not, because
-it would choose sentences of the neighbours. The question was found answerable before, without the wider evidence.
+A passage found may begin in the middle of an argument, or end before the list that it announces.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from dataclasses import replace
 
 from agentic_rag_backend.answering.evidence.context import Context, Passage, passage_of, size_tokens
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.retrieval.passages.excerpts import excerpts, hits_of, match_of, read_excerpts
 from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
@@ -19,6 +19,26 @@ MAX_WIDENED = 5
 """Best passages whose surroundings are read."""
 NEIGHBOUR = 0.5
 """Factor on the score of a neighbour, relative to its passage."""
+
+
+MAX_READ_AROUND = 4
+"""Best results that are read with the chunks before and after them to quote from them."""
+MAX_READ_CHUNKS = 5
+"""Neighbouring chunks that are read as one passage."""
+
+
+async def read_around(retrieval: Retrieval, query: Query, documents: DocumentCatalogue) -> Retrieval:
+    """Return the retrieval with its best results as longer passages: each chunk with the one before and the one after it.
+
+    Results that are neighbours become one passage. Results with a parent stay as they are.
+    """
+    near = {hit.id: hit for hit in retrieval.hits[:MAX_READ_AROUND] if hit.parent is None}
+    if not near:
+        return retrieval
+    chosen = excerpts([match_of(hit) for hit in near.values()], reach=1, limit=MAX_READ_CHUNKS)
+    passages = await read_excerpts(documents, query.tenant_id, chosen, whole=False, most=MAX_READ_CHUNKS)
+    wider = hits_of([(near[excerpt.best.id], excerpt) for excerpt in chosen], passages)
+    return replace(retrieval, hits=(*wider, *(hit for hit in retrieval.hits if hit.id not in near)))
 
 
 async def widen_context(context: Context, query: Query, documents: DocumentCatalogue, *, budget_tokens: int) -> Context:
