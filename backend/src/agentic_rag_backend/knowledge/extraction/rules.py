@@ -20,6 +20,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms
 from agentic_rag_backend.knowledge.extraction.names.foreign import ForeignNames, foreign_language
+from agentic_rag_backend.knowledge.extraction.names.label_lines import bare_heading, find_label_lines
 from agentic_rag_backend.knowledge.extraction.names.name_descriptions import describe_names, name_forms
 from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, Span, find_spans
 from agentic_rag_backend.knowledge.extraction.names.references import with_references
@@ -33,7 +34,6 @@ from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
 _MAX_NAME_CHARACTERS = 160
-_PLAIN_HEADING_WORDS = 2
 _SPELLED = (DATE, CODE)
 _LIST_MARKS = frozenset({",", "and", "or", "&", ";"})
 _LONGEST_LIST_MARK = 2
@@ -108,13 +108,12 @@ class RuledDocument:
                 foreign.learn(passage.tokens, names)
             spans = [foreign.correct_spans(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
         for passage, names in zip(self._passages, spans, strict=True):
-            passage.topics = [
-                topic_name
-                for topic_name in passage.topics
-                if topic_name is self._title or not _is_plain_heading(topic_name, vocabulary)
-            ]
             _place_names(passage, names)
+        self._drop_labels(vocabulary)
         self.ballots = self._collect_ballots()
+        for ballot in self.ballots.values():
+            words = [word for word in ballot.words if word[0].isalnum() and word.lower() not in FUNCTION_WORDS]
+            ballot.common = sum(map(vocabulary.is_common, words)) / max(len(words), 1)
         self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
         self._short = short_forms(self._types, {key: ballot.words for key, ballot in self.ballots.items()})
@@ -124,6 +123,26 @@ class RuledDocument:
 
     def extractions(self) -> list[Extraction]:
         return [self._build_extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
+
+    def _drop_labels(self, vocabulary: DocumentSpellings) -> None:
+        """Drop the names and the headings that only label lines of the document have: see `find_label_lines`."""
+        headings = {bare_heading(heading) for passage in self._passages for heading in passage.chunk.location.headings}
+        labels = [find_label_lines(passage.chunk.text, headings) for passage in self._passages]
+        stated = {
+            name.key
+            for passage, lines in zip(self._passages, labels, strict=True)
+            for name in passage.names
+            if not lines.covers(name.start)
+        }
+        for passage in self._passages:
+            passage.by_sentence = [[name for name in names if name.key in stated] for names in passage.by_sentence]
+            passage.topics = [
+                topic_name
+                for topic_name in passage.topics
+                if topic_name is self._title
+                or not stated.isdisjoint(map(normalise_name, topic_name.forms))
+                or not _is_plain_heading(topic_name, vocabulary)
+            ]
 
     def _topics_of(self, chunk: Chunk) -> list[TopicName]:
         topics = [self._title] if self._title is not None else []
@@ -270,17 +289,13 @@ class RuledDocument:
 
 
 def _is_plain_heading(heading: TopicName, vocabulary: DocumentSpellings) -> bool:
-    """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
+    """Return whether a heading that no sentence mentions names nothing: only several words with capitals are a name.
 
-    Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
+    They are no name if the text also writes all of them in lower case.
     """
     words = [word for word in heading.name.split() if word.lower() not in FUNCTION_WORDS]
-    if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
-        return False
-    if any(any(letter.isupper() for letter in word[1:]) for word in words):
-        return False
-    common = all(vocabulary.is_common(word) for word in words)
-    return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
+    capitalised = len(words) > 1 and all(word.isalpha() and word[0].isupper() for word in words)
+    return not capitalised or all(vocabulary.is_common(word) for word in words)
 
 
 def _build_relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:

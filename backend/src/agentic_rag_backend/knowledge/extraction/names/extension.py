@@ -95,6 +95,9 @@ class Extension:
             return False
         if lower in FUNCTION_WORDS and self._words[stop - 1].endswith("."):
             return False
+        if stop + 1 < self._end and self._words[stop + 1] == ":" and self._tokens.starts[stop + 1] == self._tokens.ends[stop]:
+            # The label of the next field: "Cashier: Emily Rodriguez Register: 7".
+            return False
         return lower == "i" or (lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop)
 
     def _opens_title(self, index: int, lower: str) -> bool:

@@ -9,6 +9,7 @@ Code identifiers in prose: snake_case, camelCase, dotted paths, calls, and text 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -80,8 +81,8 @@ class Span:
 class DocumentSpellings:
     """How words are spelled across a document: which occur in lower case, which capitalised inside a sentence."""
 
-    lower: set[str] = field(default_factory=set)
-    capitalised: set[str] = field(default_factory=set)
+    lower: Counter[str] = field(default_factory=Counter)
+    capitalised: Counter[str] = field(default_factory=Counter)
 
     def add(self, tokens: Tokens) -> None:
         """Count the words of one chunk."""
@@ -89,14 +90,18 @@ class DocumentSpellings:
             for index in range(begin, end):
                 shape = tokens.shapes[index]
                 if shape == Shape.LOWER:
-                    self.lower.add(tokens.words[index])
-                elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] != Shape.PUNCTUATION:
-                    self.capitalised.add(tokens.words[index])
+                    self.lower[tokens.words[index]] += 1
+                elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] not in (Shape.PUNCTUATION, Shape.NUMBER):
+                    self.capitalised[tokens.words[index]] += 1
 
     def is_common(self, word: str) -> bool:
         """Return whether the document also writes ``word``, or its plural or singular, in lower case."""
         lower = word.lower()
         return lower in self.lower or lower + "s" in self.lower or (lower.endswith("s") and lower[:-1] in self.lower)
+
+    def is_mostly_common(self, word: str) -> bool:
+        """Return whether the document writes ``word`` in lower case more often than with capitals inside a sentence."""
+        return self.lower[word.lower()] > self.capitalised[word]
 
 
 def _gap_follows(tokens: Tokens, index: int) -> bool:
@@ -179,9 +184,9 @@ class _Sentence:
 
     def _opens_clause(self, index: int) -> bool:
         """Return whether the word's position may explain its capital: after a full stop, a quotation mark, a bullet."""
-        if index == self._begin:
+        before = self._words[index - 1] if index > self._begin else ""
+        if not before or (index == self._begin + 1 and before in "-–—"):
             return True
-        before = self._words[index - 1]
         return self._shapes[index - 1] == Shape.PUNCTUATION and before not in ",)'’&/-–—;" and before.lower() not in ("'s", "’s")
 
     def _name_start(self, index: int) -> int | None:
@@ -242,6 +247,8 @@ class _Sentence:
         word = self._words[index]
         lower = word.lower()
         if self._shapes[index] == Shape.INITIAL or lower in WEEKDAYS or (lower in MONTHS and lower != "may"):
+            return False
+        if len(word) >= _SHORTEST_WORD and self._vocabulary.is_mostly_common(word):
             return False
         if self._shapes[index] == Shape.UPPER:
             return lower not in _ORDINARY_ACRONYMS
@@ -321,4 +328,6 @@ _AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for b
 _PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
 _ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
 _SHORT_QUOTATION = 5
+_SHORTEST_WORD = 4
+"""Letters of a word in capitals that may be the same word as in lower case: SELECT, unlike WHO or US."""
 _COMPASS = word_set("new north south east west northern southern eastern western central high old")

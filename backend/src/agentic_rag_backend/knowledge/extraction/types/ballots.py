@@ -134,7 +134,7 @@ class Ballot:
     """What a document says about the type of one name.
 
     ``uses`` has, for each occurrence, the two words before it and the two after it, nearest last and first; "" at the ends of
-    the sentence.
+    the sentence. ``common`` is the share of the name's words that the document also writes in lower case.
     """
 
     key: str
@@ -142,6 +142,7 @@ class Ballot:
     votes: Votes = field(default_factory=dict)
     uses: list[tuple[str, str, str, str]] = field(default_factory=list)
     quoted: int = 0
+    common: float = 0.0
 
     def vote(self, type_: str, weight: float) -> None:
         """Add the vote of a rule."""
@@ -172,6 +173,9 @@ class Ballot:
         features[f"words_{min(len(words), 4)}"] = 1.0
         single = words[0] if len(words) == 1 else ""
         features["acronym"] = float(single.isupper())
+        features["mixed"] = float(any(letter.isupper() for letter in single[1:]) and not single.isupper())
+        features["common"] = self.common
+        features["common_word"] = self.common * (len(words) == 1)
         features["adjective"] = float(bool(single) and is_adjectival(single))
         features["region"] = float(self.key in REGIONS)
         features["of"] = float("of" in words)
