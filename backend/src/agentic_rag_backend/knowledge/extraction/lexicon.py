@@ -13,7 +13,7 @@ def word_set(text: str) -> frozenset[str]:
 
 FUNCTION_WORDS = word_set(
     """
-    a an the this that these those some any each every all both either neither no another such other others own same several
+    a an the this that these those some any each every all both either neither no none another such other others own same several
     many few much more most less least enough i me my mine myself you your yours yourself he him his himself she her hers
     herself it its itself we us our ours ourselves they them their theirs themselves one ones someone anyone everyone nobody
     somebody anybody everybody something anything everything nothing who whom whose which what whatever whoever whichever
@@ -156,12 +156,25 @@ WORK_CUES = word_set(
     ep mixtape record track sequel
     """
 )
+THING_CUES = {
+    "software": word_set(
+        "software library package framework database compiler editor kernel plugin app application browser toolkit middleware "
+        "daemon interpreter shell filesystem parser module tool"
+    ),
+    "standard": word_set("standard specification protocol format encoding norm"),
+    "law": word_set("act bill treaty agreement accord convention constitution amendment directive regulation statute ordinance"),
+    "product": word_set("product phone smartphone console laptop printer camera processor chip vehicle car aircraft handset"),
+    "form": word_set("form questionnaire"),
+}
+"""Nouns that say what a named thing is, by type. They end its name, or stand around it: "the library X", "X is a format"."""
 COMPANY_SUFFIXES = word_set(
     """
-    inc inc. ltd ltd. llc llc. llp plc corp corp. co co. gmbh ag kg bv nv spa srl sarl oyj pty pte jr jr. sr sr. l.p. n.v. s.a.
-    b.v. s.p.a.
+    inc inc. ltd ltd. llc llc. llp plc corp corp. co co. gmbh ag kg bv nv spa srl sarl oy oyj ab asa pty pte jr jr. sr sr. l.p.
+    n.v. s.a. b.v. s.p.a. incorporated limited
     """
 )
+LEGAL_FORMS = word_set("inc incorporated ltd limited llc llp plc gmbh corp corporation oyj pty pte co")
+"""Words at the end of a company's name that its own texts leave out, as normalised."""
 UNDERTAKINGS = word_set("project operation programme program plan initiative mission task")
 GENERATIONS = word_set("jr jr. sr sr. i ii iii iv vi vii viii ix xi xii xiii xiv xv xvi")
 ROLE_WORDS = STRIPPED_TITLES | word_set(

@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.graph import (
     normalise_name,
 )
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms
+from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms, without_legal_form
 from agentic_rag_backend.knowledge.extraction.names.foreign import ForeignNames, foreign_language
 from agentic_rag_backend.knowledge.extraction.names.label_lines import bare_heading, find_label_lines
 from agentic_rag_backend.knowledge.extraction.names.name_descriptions import describe_names, name_forms
@@ -27,9 +27,9 @@ from agentic_rag_backend.knowledge.extraction.names.references import with_refer
 from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.relations.validity import Validity, validities
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
-from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
+from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, is_file_name, topic
 from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, WordScores, load_scores, types_of
-from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, OTHER, PERSON
+from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, ORGANISATION, OTHER, PERSON
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
@@ -119,6 +119,9 @@ class RuledDocument:
         self._short = short_forms(self._types, {key: ballot.words for key, ballot in self.ballots.items()})
         for short, long in self._short.items():
             self._types[short] = self._types[long]
+        for key in [key for key, type_ in self._types.items() if type_ == ORGANISATION]:
+            if (bare := without_legal_form(key)) in self._types:
+                self._types[bare] = ORGANISATION
         self._display = {name.key: name.text for passage in self._passages for name in passage.names}
 
     def extractions(self) -> list[Extraction]:
@@ -132,8 +135,14 @@ class RuledDocument:
             name.key
             for passage, lines in zip(self._passages, labels, strict=True)
             for name in passage.names
-            if not lines.covers(name.start)
+            if not lines.covers(name.start) and (name.span.kind in _SPELLED or not name.text.islower())
         }
+        if self._title is not None and is_file_name(self._title.name) and normalise_name(self._title.name) not in stated:
+            for passage in self._passages:
+                passage.topics.remove(self._title)
+            self._title = None
+        if self._title is not None:
+            stated.update(map(normalise_name, self._title.forms))
         for passage in self._passages:
             passage.by_sentence = [[name for name in names if name.key in stated] for names in passage.by_sentence]
             passage.topics = [
@@ -215,6 +224,8 @@ class RuledDocument:
             if name.key in self._short:
                 long = self._display.get(self._short[name.key], self._short[name.key])
                 aliases[Alias(name=long, alias=name.text, type=self._types[name.key])] = None
+            elif self._types[name.key] == ORGANISATION and (bare := without_legal_form(name.text)) != name.text:
+                aliases[Alias(name=bare, alias=name.text, type=ORGANISATION)] = None
         return Extraction(
             chunk_id=passage.chunk.id,
             mentions=tuple(mentions),
@@ -232,7 +243,7 @@ class RuledDocument:
         descriptions = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
         for topic_name in passage.topics:
             for form in topic_name.forms:
-                key, description = normalise_name(form), describe_title(name_forms(form), topic_name.name)
+                key, description = normalise_name(form), describe_title(name_forms(form), f"{topic_name.text}.")
                 descriptions[key] = (form, description | descriptions[key][1] if key in descriptions else description)
         # Of places, institutions and works, the nouns around a name often belong to something else: "a suburb of New York".
         sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in descriptions}

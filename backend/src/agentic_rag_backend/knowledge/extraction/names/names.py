@@ -89,7 +89,7 @@ class DocumentSpellings:
         for begin, end in tokens.sentences:
             for index in range(begin, end):
                 shape = tokens.shapes[index]
-                if shape == Shape.LOWER:
+                if shape == Shape.LOWER and "@" not in tokens.words[max(begin, index - 1) : index + 2]:
                     self.lower[tokens.words[index]] += 1
                 elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] not in (Shape.PUNCTUATION, Shape.NUMBER):
                     self.capitalised[tokens.words[index]] += 1
@@ -212,7 +212,7 @@ class _Sentence:
         if any(letter.isupper() for letter in word[1:]):
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
-            return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
+            return not (lower.endswith("ly") and len(lower) > len("emily")) and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:

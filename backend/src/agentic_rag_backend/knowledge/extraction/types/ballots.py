@@ -19,7 +19,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.knowledge.extraction.lexicon import REGIONS
+from agentic_rag_backend.knowledge.extraction.lexicon import REGIONS, THING_CUES
 from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.names.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
@@ -34,6 +34,7 @@ from agentic_rag_backend.knowledge.extraction.types.entity_types import (
     may_be_personal,
     type_from_context,
     type_from_words,
+    type_of_thing,
 )
 
 FILE = "word_scores.npz"
@@ -123,6 +124,7 @@ def load_scores() -> WordScores:
 
 _MOST_VOTES = 6.0
 _LEAST_VOTES = 0.6
+_TELLING_USES = 3
 _VOTED = (PERSON, ORGANISATION, PLACE, WORK)
 _PLAIN = (0.0, 0.0, 0.0)
 RELATIONS = ("ends", "opens", "ended_by", "opened_by", "listed")
@@ -163,11 +165,17 @@ class Ballot:
         for type_, weight in type_from_context(tokens, span, sentence):
             self.vote(type_, weight)
 
+    def thing_votes(self) -> dict[str, float]:
+        """Return the votes for each type of things. Of many uses, a few votes are chance: "the Microsoft browser"."""
+        share = min(len(self.uses), _TELLING_USES) / max(len(self.uses), 1)
+        return {thing: self.votes.get(thing, 0.0) * share for thing in THING_CUES}
+
     def features(self) -> dict[str, float]:
         """Return the features that are not 0, by name."""
         words = [word for word in self.words if word[0].isalnum()] or self.words
         inner = type_from_words(self.words)
         features = {f"votes_{type_}": min(self.votes.get(type_, 0.0), _MOST_VOTES) for type_ in _VOTED}
+        features[f"votes_{WORK}"] = min(self.votes.get(WORK, 0.0) + sum(self.thing_votes().values()), _MOST_VOTES)
         if inner is not None:
             features[f"own_{inner[0]}"] = inner[1]
         features[f"words_{min(len(words), 4)}"] = 1.0
@@ -280,5 +288,8 @@ def _choose_type(ballot: Ballot, odds: Sequence[float]) -> str:
     if best != OTHER:
         return best
     inner = type_from_words(ballot.words)
-    work = ballot.votes.get(WORK, 0.0) >= _LEAST_VOTES or (inner is not None and inner[0] == WORK)
-    return WORK if work else OTHER
+    votes = {WORK: ballot.votes.get(WORK, 0.0), **ballot.thing_votes()}
+    voted = max(votes, key=lambda thing: votes[thing])
+    if votes[voted] >= _LEAST_VOTES:
+        return voted
+    return WORK if inner is not None and inner[0] == WORK else type_of_thing(ballot.words, ballot.common)
