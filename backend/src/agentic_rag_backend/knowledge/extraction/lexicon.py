@@ -167,6 +167,15 @@ THING_CUES = {
     "form": word_set("form questionnaire"),
 }
 """Nouns that say what a named thing is, by type. They end its name, or stand around it: "the library X", "X is a format"."""
+SUBJECT_NOUNS = {
+    "person": frozenset[str](),
+    "organisation": ORGANISATION_HEADS | word_set("company firm"),
+    "place": PLACE_HEADS,
+    "work": WORK_CUES | WORK_HEADS,
+    "event": EVENT_HEADS,
+    **THING_CUES,
+}
+"""Nouns that stand for the subject of a document, by its type: "The company was founded in Leeds"."""
 COMPANY_SUFFIXES = word_set(
     """
     inc inc. ltd ltd. llc llc. llp plc corp corp. co co. gmbh ag kg bv nv spa srl sarl oy oyj ab asa pty pte jr jr. sr sr. l.p.

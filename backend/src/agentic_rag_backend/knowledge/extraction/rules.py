@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.graph import (
     NameDescription,
     normalise_name,
 )
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, SUBJECT_NOUNS
 from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms, without_legal_form
 from agentic_rag_backend.knowledge.extraction.names.foreign import ForeignNames, foreign_language
 from agentic_rag_backend.knowledge.extraction.names.label_lines import bare_heading, find_label_lines
@@ -37,6 +37,7 @@ _MAX_NAME_CHARACTERS = 160
 _SPELLED = (DATE, CODE)
 _LIST_MARKS = frozenset({",", "and", "or", "&", ";"})
 _LONGEST_LIST_MARK = 2
+_ANY_NOUN = frozenset[str]().union(*SUBJECT_NOUNS.values())
 _PERSONAL = frozenset({"he", "she", "his", "her"})
 _NEUTRAL = frozenset({"it", "its"})
 
@@ -131,15 +132,19 @@ class RuledDocument:
         """Drop the names and the headings that only label lines of the document have: see `find_label_lines`."""
         headings = {bare_heading(heading) for passage in self._passages for heading in passage.chunk.location.headings}
         labels = [find_label_lines(passage.chunk.text, headings) for passage in self._passages]
-        stated = {
-            name.key
+        outside = [
+            name
             for passage, lines in zip(self._passages, labels, strict=True)
             for name in passage.names
-            if not lines.covers(name.start) and (name.span.kind in _SPELLED or not name.text.islower())
-        }
-        if self._title is not None and is_file_name(self._title.name) and normalise_name(self._title.name) not in stated:
+            if not lines.covers(name.start)
+        ]
+        stated = {name.key for name in outside if name.span.kind in _SPELLED or not name.text.islower()}
+        title = self._title.name if self._title is not None else ""
+        if is_file_name(title) and normalise_name(title) not in (
+            stated if title.isalpha() else {name.key for name in outside}
+        ):
             for passage in self._passages:
-                passage.topics.remove(self._title)
+                passage.topics = passage.topics[1:]
             self._title = None
         if self._title is not None:
             stated.update(map(normalise_name, self._title.forms))
@@ -281,8 +286,11 @@ class RuledDocument:
         return relationships
 
     def _implied_subject(self, tokens: Tokens, begin: int, first_name: _Name) -> Node | None:
-        """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
-        if self._title is None or first_name.span.first == begin:
+        """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company".
+
+        A title with common words, such as "Minutes of the meeting", is no subject.
+        """
+        if self._title is None or first_name.span.first == begin or not self._title.is_proper:
             return None
         type_ = self._types[normalise_name(self._title.name)]
         word = tokens.words[begin].lower()
@@ -291,8 +299,8 @@ class RuledDocument:
         described = (
             word in ("the", "this")
             and first_name.span.first > begin + 1
-            and tokens.shapes[begin + 1] == Shape.LOWER
-            and type_ != PERSON
+            and tokens.words[begin + 1] in SUBJECT_NOUNS.get(type_, _ANY_NOUN)
+            and tokens.words[begin + 2] not in ("'s", "’s")
         )
         if not (personal or neutral or described):
             return None

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS, NAME_PARTICLES
 from agentic_rag_backend.knowledge.extraction.types.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.language.titles import is_excerpt
 
@@ -43,6 +43,12 @@ class TopicName:
     def forms(self) -> tuple[str, ...]:
         """The names under which the topic is mentioned, the fullest first."""
         return tuple(dict.fromkeys((self.name, self.bare, self.head)))
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the name is written as a name: all of its words but function words with capitals or numbers."""
+        words = (word for word in self.bare.split() if word.lower() not in FUNCTION_WORDS and word not in NAME_PARTICLES)
+        return not any(word[0].islower() for word in words)
 
     @property
     def aliases(self) -> tuple[str, ...]:

@@ -227,7 +227,7 @@ class _Sentence:
         if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _EMPHASIS):
             return True
         if lower.endswith("ed"):
-            return following in _AFTER_PARTICIPLE
+            return following in _AFTER_PARTICIPLE or following in _EMPHASIS
         return lower.endswith("s") and following in _PLURAL_VERBS
 
     def _is_plain(self, word: str) -> bool:
@@ -266,8 +266,9 @@ class _Sentence:
             return index
         if stop >= limit or stop == start or self._shapes[start] not in (*NAME_SHAPES, Shape.NUMBER):
             return index
-        if self._words[index] in _EMPHASIS and self._words[stop - 1] in ".:":
-            # A run-in heading: "**Seabed.** A survey …".
+        last_word = self._words[stop - 1]
+        if self._words[index] in _EMPHASIS and (last_word in ".:" or (stop == start + 1 and last_word.endswith("ed"))):
+            # A run-in heading: "**Seabed.** A survey …", "**Agreed** to ask …".
             return index
         inside = range(start, stop)
         content = [

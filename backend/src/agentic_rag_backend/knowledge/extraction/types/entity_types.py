@@ -110,7 +110,7 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
     after = [words[index].lower() for index in range(span.last, min(end, span.last + 6))]
     votes: list[tuple[str, float]] = []
     previous = before[-1] if before else ""
-    if previous == "." and len(before) > 1:
+    if previous in (".", ":") and len(before) > 1:
         previous = before[-2]
     if previous in PERSON_TITLES or previous in ROLE_NOUNS:
         votes.append((PERSON, 2.5))
