@@ -26,7 +26,7 @@ from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellin
 from agentic_rag_backend.knowledge.extraction.names.references import with_references
 from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.relations.validity import Validity, validities
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
+from agentic_rag_backend.knowledge.extraction.tokens import Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, is_file_name, topic
 from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, WordScores, load_scores, types_of
 from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, ORGANISATION, OTHER, PERSON
@@ -76,7 +76,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-7"
+        return "rules-8"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -140,9 +140,7 @@ class RuledDocument:
         ]
         stated = {name.key for name in outside if name.span.kind in _SPELLED or not name.text.islower()}
         title = self._title.name if self._title is not None else ""
-        if is_file_name(title) and normalise_name(title) not in (
-            stated if title.isalpha() else {name.key for name in outside}
-        ):
+        if is_file_name(title) and normalise_name(title) not in (stated if title.isalpha() else {name.key for name in outside}):
             for passage in self._passages:
                 passage.topics = passage.topics[1:]
             self._title = None

@@ -107,7 +107,7 @@ def _split_sentences(
 
 
 def _ends_line(text: str, gap_start: int, gap_end: int, following: str) -> bool:
-    """A blank line, a list mark, a heading or the label of a form ends the sentence; a line wrapped inside a paragraph does not."""
+    """A blank line, a list mark, a heading or the label of a form ends the sentence; a line wrapped in a paragraph does not."""
     if text.count("\n", gap_start, gap_end) > 1 or following in "-*#•|>+":
         return True
     colon = text.find(": ", gap_end, gap_end + _LONGEST_LABEL) if following[0].isupper() else -1

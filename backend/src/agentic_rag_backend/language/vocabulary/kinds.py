@@ -33,8 +33,8 @@ _FIELDS = {
     "person/faith": "bishop archbishop priest monk nun abbot vicar missionary rabbi imam cardinal",
     "person/crime": "murderer thief burglar robber swindler smuggler outlaw",
     "person*/letters": "writer author editor journalist critic essayist biographer",
-    "person*/public": "politician minister senator mayor governor councillor ambassador diplomat activist philanthropist explorer "
-    "architect photographer king queen prince princess",
+    "person*/public": "politician minister senator mayor governor councillor ambassador diplomat activist philanthropist "
+    "explorer architect photographer king queen prince princess",
     "person*/law": "lawyer judge barrister solicitor",
     "person*/arms": "soldier officer general colonel captain admiral sailor",
     "person*/science": "researcher historian economist philosopher psychologist physician",

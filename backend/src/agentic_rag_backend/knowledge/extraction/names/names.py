@@ -212,7 +212,11 @@ class _Sentence:
         if any(letter.isupper() for letter in word[1:]):
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
-            return not (lower.endswith("ly") and len(lower) > len("emily")) and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
+            return (
+                not (lower.endswith("ly") and len(lower) > len("emily"))
+                and (lower not in COMMON_INITIALS or lower in _COMPASS)
+                and not self._is_plain(word)
+            )
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
@@ -227,7 +231,7 @@ class _Sentence:
         if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _EMPHASIS):
             return True
         if lower.endswith("ed"):
-            return following in _AFTER_PARTICIPLE or following in _EMPHASIS
+            return following not in _AFTER_NAME
         return lower.endswith("s") and following in _PLURAL_VERBS
 
     def _is_plain(self, word: str) -> bool:
@@ -252,7 +256,8 @@ class _Sentence:
             return False
         if self._shapes[index] == Shape.UPPER:
             return lower not in _ORDINARY_ACRONYMS
-        return lower not in FUNCTION_WORDS and lower not in GENERIC_ALONE
+        opener = lower.replace("’", "'").replace("'", "-").partition("-")[0]
+        return lower not in GENERIC_ALONE and (lower if len(opener) < 2 else opener) not in FUNCTION_WORDS
 
     def _quoted_end(self, index: int) -> int:
         """Return the token after a quoted title that starts after ``index``, or ``index`` if the quotation is no title."""
@@ -325,7 +330,7 @@ _COMMON_ENDINGS = (
     "onal",
     "ual",
 )
-_AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for between during")
+_AFTER_NAME = word_set("was is had has were are will would did does can could who and or 's ’s , ( became died")
 _PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
 _ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
 _SHORT_QUOTATION = 5

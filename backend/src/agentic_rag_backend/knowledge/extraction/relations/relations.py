@@ -107,6 +107,8 @@ _OFFICES_OF = frozenset(_PATTERNS[tuple(office.split())] for office in _OFFICES)
 """Relations that only the name directly after the phrase has: "the chair of the board, Ann, met Bob" says nothing of Bob."""
 _OTHER_PHRASE = (FUNCTION_WORDS - _DROPPED - {"of"}) | {",", "(", ")", '"'}
 """Words between a phrase and a name that belong to something else: "stages built in three days by crews from Carrow"."""
+_AUXILIARIES = frozenset(["was", "is", "were", "are", "has", "had"])
+_PREPOSITIONS = frozenset(["on", "in", "of", "at", "for", "from", "with", "by", "near", "to"])
 _STOPS = frozenset({".", ";", ":"})
 _LIST_MARKS = word_set(", and or the & ; as well")
 
@@ -196,6 +198,10 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
         content = content[1:]
         return Pair(source, target, f"{NEGATION}{'_'.join(map(_to_slug, content))}", 0.8)
     relation = "_".join(map(_to_slug, content)) if len(content) <= _MAX_RELATION_WORDS else RELATED
+    begin = source.first - 1 - (source.first > 1 and tokens.words[source.first - 1].lower() == "the")
+    if begin > 0 and words[0] in _AUXILIARIES and tokens.words[begin].lower() in _PREPOSITIONS:
+        # "The house on Fish Street was sold in 2011" says nothing of the street.
+        relation = RELATED
     return Pair(source, target, relation, 0.8)
 
 

@@ -37,7 +37,7 @@ _PREDICATES = (
     *((cues, thing) for thing, cues in THING_CUES.items()),
     (ORGANISATION_HEADS, ORGANISATION),
 )
-_HONOURS = frozenset("award awards prize medal trophy cup".split())
+_HONOURS = frozenset(["award", "awards", "prize", "medal", "trophy", "cup"])
 _STANDARD_NUMBER = 3
 """Digits of the number of a standard, at least: ISO 9001."""
 
