@@ -137,7 +137,7 @@ class Description:
         return kinds_differ(self.kinds, description.kinds, strictly=strictly)
 
     def works_elsewhere(self, description: Description) -> bool:
-        """Return whether they have other professions at other places, of which no word is the same: a lawyer in Lyon, a banker in Bonn."""
+        """Return whether they have other professions at other places: a lawyer in Lyon, a banker at Bonn Bank."""
         if not kinds_differ(self.kinds - ROLES, description.kinds - ROLES, strictly=False):
             return False
         here, there = ({word.form for place in bearer.places for word in words(place)} for bearer in (self, description))

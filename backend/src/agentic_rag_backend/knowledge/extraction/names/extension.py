@@ -104,7 +104,7 @@ class Extension:
         return lower == "i" or (lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop)
 
     def _ends_before(self, start: int, stop: int, lower: str) -> bool:
-        """Return whether a name ends here: before a label ("Emily Hart Register: 7"), after a short line or a company's legal form."""
+        """Return whether a name ends: before a label ("Emily Hart Register: 7"), after a short line or a legal form."""
         last, begin = self._tokens.ends[stop - 1], self._tokens.starts[stop]
         following = self._words[stop + 1] if stop + 1 < self._end else ""
         if following == ":" and self._tokens.starts[stop + 1] == self._tokens.ends[stop]:
