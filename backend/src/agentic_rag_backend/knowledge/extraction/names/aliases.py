@@ -65,8 +65,7 @@ def without_legal_form(name: str) -> str:
     words = name.split()
     while len(words) > 1 and words[-1].lower().rstrip(".") in LEGAL_FORMS:
         words.pop()
-    stripped = " ".join(words).rstrip(",&")
-    return name if stripped.endswith((" &", " and", " of")) else stripped.rstrip()
+    return name if words[-1] in ("&", "and", "of") else " ".join(words).rstrip(",")
 
 
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:

@@ -20,7 +20,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_HEADS,
     word_set,
 )
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end, is_year
 
 MAX_NAME_WORDS = 14
 _SHORT_LINE = 50
@@ -66,6 +66,9 @@ class Extension:
         if shape in NAME_SHAPES:
             return int(self._name_continues(start, stop))
         if shape == Shape.NUMBER:
+            if self._shapes[stop - 1] == Shape.UPPER and word.replace(".", "").isdigit():
+                # ISO 9001, IEEE 802.11; five digits are a postcode.
+                return int(len(word) <= 4 + 2 * ("." in word) and not is_year(word))
             return int(len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word))
         if word == "." and self._takes_full_stop(stop):
             return 1

@@ -125,6 +125,7 @@ def load_scores() -> WordScores:
 _MOST_VOTES = 6.0
 _LEAST_VOTES = 0.6
 _TELLING_USES = 3
+_THING_WEIGHT = 2.0
 _VOTED = (PERSON, ORGANISATION, PLACE, WORK)
 _PLAIN = (0.0, 0.0, 0.0)
 RELATIONS = ("ends", "opens", "ended_by", "opened_by", "listed")
@@ -175,7 +176,7 @@ class Ballot:
         words = [word for word in self.words if word[0].isalnum()] or self.words
         inner = type_from_words(self.words)
         features = {f"votes_{type_}": min(self.votes.get(type_, 0.0), _MOST_VOTES) for type_ in _VOTED}
-        features[f"votes_{WORK}"] = min(self.votes.get(WORK, 0.0) + sum(self.thing_votes().values()), _MOST_VOTES)
+        features[f"votes_{WORK}"] = min(self.votes.get(WORK, 0.0) + _THING_WEIGHT * sum(self.thing_votes().values()), _MOST_VOTES)
         if inner is not None:
             features[f"own_{inner[0]}"] = inner[1]
         features[f"words_{min(len(words), 4)}"] = 1.0
