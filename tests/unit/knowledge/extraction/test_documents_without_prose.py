@@ -26,7 +26,10 @@ def extract(chunks: MakeChunks, text: str, title: str = "Guide", headings: tuple
         ("- Home\n- Menu\n- Download\n\nAsk Orla.", []),
         ("| Stage | Planned |\n|---|---|\n| Design | June |", ["| Stage | Planned |"]),
         ("3.9.3. Rationale\n\nRationale is given.", ["3.9.3. Rationale"]),
-        ("He paused ... and then Anna Marsh, who had waited for the whole of the evening by the lift of the old house near the quay, spoke 4", []),
+        (
+            "He paused ... and then Anna Marsh, who had waited for the whole of the evening by the lift of the old house near the quay, spoke 4",
+            [],
+        ),
     ],
 )
 def test_label_lines_are_headings_contents_column_names_and_lists_of_single_words(text: str, labels: list[str]) -> None:
@@ -42,7 +45,9 @@ def test_a_name_that_only_labels_give_is_left_out(chunks: MakeChunks) -> None:
     )
     names = {mention.name for mention in extract(chunks, text).mentions} - {"Guide"}
     assert names == {"Orion Gate", "Tromso", "Axel Marine Works"}
-    text = "The options are many. The specific options are listed.\n\nSpecific Options\n\nNone is set. SELECT is slow: select less."
+    text = (
+        "The options are many. The specific options are listed.\n\nSpecific Options\n\nNone is set. SELECT is slow: select less."
+    )
     found = extract(chunks, text, "fhs-3.0", ("Specific Options",))
     assert not found.mentions
     assert {mention.name for mention in extract(chunks, "python-docx reads files.", "python-docx").mentions} == {"python-docx"}
@@ -78,7 +83,13 @@ def test_the_bare_name_of_a_company_is_its_main_name(chunks: MakeChunks) -> None
     found = extract(chunks, "Acme Inc delivered the pumps. Acme sent the bill.")
     assert found.aliases == (Alias(name="Acme", alias="Acme Inc", type="organisation"),)
     assert {mention.type for mention in found.mentions if mention.name == "Acme"} == {"organisation"}
-    forms = {"ACME Incorporated": "ACME", "Hart & Co": "Hart & Co", "Orr Foods Co Ltd": "Orr Foods", "Ltd": "Ltd", "Nord, Inc": "Nord"}
+    forms = {
+        "ACME Incorporated": "ACME",
+        "Hart & Co": "Hart & Co",
+        "Orr Foods Co Ltd": "Orr Foods",
+        "Ltd": "Ltd",
+        "Nord, Inc": "Nord",
+    }
     assert {name: without_legal_form(name) for name in forms} == forms
     found = extract(chunks, "I.B.M. and International Business Machines are one company.")
     assert {"I.B.M.", "International Business Machines"} <= {mention.name for mention in found.mentions}
