@@ -45,9 +45,7 @@ def test_a_name_that_only_labels_give_is_left_out(chunks: MakeChunks) -> None:
     )
     names = {mention.name for mention in extract(chunks, text).mentions} - {"Guide"}
     assert names == {"Orion Gate", "Tromso", "Axel Marine Works"}
-    text = (
-        "The options are many. The specific options are listed.\n\nSpecific Options\n\nNone is set. SELECT is slow: select less."
-    )
+    text = "The options are many. The specific options are listed.\n\nSpecific Options\n\nNone is set. SELECT: select less."
     found = extract(chunks, text, "fhs-3.0", ("Specific Options",))
     assert not found.mentions
     assert {mention.name for mention in extract(chunks, "python-docx reads files.", "python-docx").mentions} == {"python-docx"}
@@ -102,7 +100,8 @@ def test_a_title_is_a_name_before_its_description_and_no_subject_if_it_is_a_phra
     cases = {
         "A quay, at last": "It was attended by Friends of the Harbour.",
         "Appointment of the harbour master": "The house on Fish Street was sold in 2011.",
-        "Minutes": "Mr Orr said that a stage built in three days by crews from Carrowby holds. Ann Lee, who joined us as lecturer in January 2013, spoke.",
+        "Minutes": "Mr Orr said that a stage built in three days by crews from Carrowby holds. "
+        "Ann Lee, who joined us as lecturer in January 2013, spoke.",
     }
     facts = {
         (fact.source, fact.relation)

@@ -13,7 +13,24 @@ from agentic_rag_backend.prompts.inquiry import Inquiry
 
 DEFAULT_ONTOLOGY = Ontology(
     tuple(
-        map(EntityType, "person organisation place work event product software standard law form quantity concept date".split())
+        map(
+            EntityType,
+            [
+                "person",
+                "organisation",
+                "place",
+                "work",
+                "event",
+                "product",
+                "software",
+                "standard",
+                "law",
+                "form",
+                "quantity",
+                "concept",
+                "date",
+            ],
+        )
     )
 )
 PROMPT = "extraction"

@@ -66,10 +66,7 @@ class Extension:
         if shape in NAME_SHAPES:
             return int(self._name_continues(start, stop))
         if shape == Shape.NUMBER:
-            if self._shapes[stop - 1] == Shape.UPPER and word.replace(".", "").isdigit():
-                # ISO 9001, IEEE 802.11; five digits are a postcode.
-                return int(len(word) <= 4 + 2 * ("." in word) and not is_year(word))
-            return int(len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word))
+            return int(self._number_continues(stop))
         if word == "." and self._takes_full_stop(stop):
             return 1
         following = stop + 1
@@ -88,6 +85,13 @@ class Extension:
         if word.lower() in ("'s", "’s"):
             return 2 * int(self._shapes[following] in NAME_SHAPES and self._head_follows(following))
         return 0
+
+    def _number_continues(self, stop: int) -> bool:
+        word = self._words[stop]
+        if self._shapes[stop - 1] == Shape.UPPER and word.replace(".", "").isdigit():
+            # ISO 9001, IEEE 802.11; five digits are a postcode.
+            return len(word) <= 4 + 2 * ("." in word) and not is_year(word)
+        return len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word)
 
     def _is_nickname(self, quote: int) -> bool:
         """Return whether a word in quotation marks is inside a name: Wilhelm "Willi" Keller."""
