@@ -27,7 +27,7 @@ def extract(chunks: MakeChunks, text: str, title: str = "Guide", headings: tuple
         ("| Stage | Planned |\n|---|---|\n| Design | June |", ["| Stage | Planned |"]),
         ("3.9.3. Rationale\n\nRationale is given.", ["3.9.3. Rationale"]),
         (
-            "He paused ... and then Anna Marsh, who had waited for the whole of the evening by the lift of the old house near the quay, spoke 4",
+            ("He paused ... and then Anna Marsh spoke" + ", at last" * 12 + " 4", []),
             [],
         ),
     ],
@@ -54,7 +54,8 @@ def test_a_name_that_only_labels_give_is_left_out(chunks: MakeChunks) -> None:
 def test_the_fields_of_a_form_end_names(chunks: MakeChunks) -> None:
     text = (
         "Cashier: Emily Hart Register: 7\nPrimary Contact: Sarah Lowe\nProduct Desc: Holiday\n"
-        "Insured name Gabriel Dorn Year 2022\nKestrel AG Somestreet 42\nREWARDS MEMBER\nIda Lind\nFrom: Barry Holm <barry@example.org>"
+        "Insured name Gabriel Dorn Year 2022\nKestrel AG Somestreet 42\nREWARDS MEMBER\n"
+        "Ida Lind\nFrom: Barry Holm <barry@example.org>"
     )
     names = {mention.name for mention in extract(chunks, text).mentions}
     assert {"Emily Hart", "Sarah Lowe", "Gabriel Dorn", "Kestrel AG", "Ida Lind", "Barry Holm"} <= names
