@@ -27,7 +27,7 @@ def extract(chunks: MakeChunks, text: str, title: str = "Guide", headings: tuple
         ("| Stage | Planned |\n|---|---|\n| Design | June |", ["| Stage | Planned |"]),
         ("3.9.3. Rationale\n\nRationale is given.", ["3.9.3. Rationale"]),
         (
-            ("He paused ... and then Anna Marsh spoke" + ", at last" * 12 + " 4", []),
+            "He paused ... and then Anna Marsh spoke" + ", at last" * 12 + " 4",
             [],
         ),
     ],
