@@ -9,7 +9,7 @@ from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STA
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers, Point
 from agentic_rag_backend.answering.evidence.context import passage_of
 from agentic_rag_backend.domain.query import Hit
-from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
+from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence
 from agentic_rag_backend.language.overviews import describes_itself
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.words import content_forms
@@ -73,10 +73,11 @@ def _list_sentences(hits: Sequence[Hit]) -> list[Sentence]:
     for number, hit in enumerate(hits):
         text = hit.visible.chunk.text
         for sentence in split_sentences(text):
-            forms = content_forms(text[sentence.start : sentence.end])
-            introduces = describes_itself(text[sentence.start : sentence.end])
-            standing = 1.0 if introduces else rate_independence(text[sentence.start : sentence.end])
-            if standing >= MIN_STANDING and forms and forms not in known:
+            sentence_text = text[sentence.start : sentence.end]
+            forms = content_forms(sentence_text)
+            introduces = describes_itself(sentence_text)
+            standing = 1.0 if introduces else rate_independence(sentence_text)
+            if standing >= MIN_STANDING and reads_as_prose(sentence_text) and forms and forms not in known:
                 known.add(forms)
                 counts.update(forms)
                 passage = passage_of(hit.visible, sentence.start, sentence.end, 0.0)

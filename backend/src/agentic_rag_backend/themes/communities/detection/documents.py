@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import Support
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.language.titles import split_words, words_of_name
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
-from agentic_rag_backend.themes.communities.detection.knowledge import VisibleKnowledge
+from agentic_rag_backend.themes.communities.detection.knowledge import KnownDocument, VisibleKnowledge
 from agentic_rag_backend.themes.communities.detection.top_level import DocumentMentions
 
 MAX_COMPARED = 10_000
@@ -24,24 +28,48 @@ _DIGITS = 3
 """Decimals of a similarity, so that the division does not depend on the machine."""
 
 
-async def read_documents(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
-    """Return the mentions of each document, and the similarities of up to `MAX_COMPARED` documents."""
-    mentions: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    passages: defaultdict[str, dict[str, tuple[int, str, str]]] = defaultdict(dict)
+async def read_documents(
+    tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue
+) -> Mapping[str, KnownDocument]:
+    """Return the documents whose passages mention entities, in the order of these passages."""
+    counts: Counter[str] = Counter()
+    passages: defaultdict[str, set[Support]] = defaultdict(set)
+    for supports in knowledge.mentions.values():
+        for support in supports:
+            counts[support.document_id] += 1
+            passages[support.document_id].add(support)
+    opening = {id: tuple(sorted(supports, key=knowledge.sort_key)[:_PASSAGES]) for id, supports in passages.items()}
+    order = sorted(opening, key=lambda id: knowledge.sort_key(opening[id][0]))
+    titles: dict[str, str] = {}
+    for start in range(0, len(order), _PAGE):
+        firsts = [opening[id][0].chunk_id for id in order[start : start + _PAGE]]
+        visible = await documents.hydrate(tenant, firsts)
+        titles |= {chunk.chunk.document_id: _choose_title(chunk) for chunk in visible.values()}
+    return {id: KnownDocument(titles.get(id, ""), opening[id], counts[id]) for id in order}
+
+
+def _choose_title(first: VisibleChunk) -> str:
+    """Return a document's title or, if that is the name of its file, the heading above its first passage."""
+    heading = next(iter(first.chunk.location.headings), "")
+    from_file = split_words(first.document_title) == words_of_name(first.document_key or "")
+    return heading if from_file and len(heading.split()) > 1 else first.document_title
+
+
+async def read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
+    """Return the mentions of each of ``knowledge.documents``, and the similarities of up to `MAX_COMPARED` documents."""
+    mentions: dict[str, Counter[str]] = {id: Counter() for id in knowledge.documents}
     for entity, supports in knowledge.mentions.items():
         for support in supports:
             mentions[support.document_id][entity] += 1
-            passages[support.document_id][support.chunk_id] = knowledge.sort_key(support)
-    first = {document: sorted(keys, key=keys.__getitem__)[:_PASSAGES] for document, keys in passages.items()}
-    order = sorted(first, key=lambda document: passages[document][first[document][0]])
-    counts = [mentions[document] for document in order]
-    if not 1 < len(order) <= MAX_COMPARED:
+    counts = list(mentions.values())
+    if not 1 < len(counts) <= MAX_COMPARED:
         return DocumentMentions(counts)
-    ids = [chunk for document in order for chunk in first[document]]
-    known: dict[str, Vector] = {}
+    openings = [[support.chunk_id for support in known.opening] for known in knowledge.documents.values()]
+    ids = [id for opening in openings for id in opening]
+    known_vectors: dict[str, Vector] = {}
     for start in range(0, len(ids), _PAGE):
-        known |= await vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
-    return DocumentMentions(counts, await asyncio.to_thread(_compare_documents, [first[document] for document in order], known))
+        known_vectors |= await vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
+    return DocumentMentions(counts, await asyncio.to_thread(_compare_documents, openings, known_vectors))
 
 
 def _compare_documents(passages: Sequence[Sequence[str]], vectors: Mapping[str, Vector]) -> list[tuple[int, int, float]]:
