@@ -31,30 +31,37 @@ _THEMES = _split_words(
 )
 """Words that ask for an overview by themselves."""
 _SAYING = _split_words(
-    "about cover covers covered discuss discusses discussed describe describes say says speak talk deal deals contain contains "
+    "about cover covers covered discuss discusses discussed describe describes say says speak talk deal deals contain "
+    "contains "
     "worum handeln handelt geht behandeln behandelt sagen sagt steht stehen beschreibe "
     "parle parlent agit traite traitent aborde abordent contient contiennent disent dit décris "
     "trata tratan abarca abarcan habla hablan contiene contienen dice dicen describe"
 )
 """Words that ask for an overview together with documents: "What is this document about?"."""
 _DOCUMENTS = _split_words(
-    "document documents text texts file files source sources collection corpus corpora dataset library archive material materials "
+    "document documents text texts file files source sources collection corpus corpora dataset library archive material "
+    "materials "
     "page pages article articles paper papers report reports content contents everything "
     "dokument dokumente dokumenten dokuments texte texten datei dateien sammlung quellen unterlagen bestand inhalt "
     "documento documentos texto textos archivo archivos colección biblioteca fuentes contenido "
     "fichier fichiers bibliothèque contenu base"
 )
 _REST = _split_words(
-    "a an the of in on for from with and or all these this those them it is are was what which do does did here there available "
+    "a an the of in on for from with and or all these this those them it is are was what which do does did here there "
+    "available "
     "me us you your my our can could would will please give tell show list name provide write brief short quick general "
     "main central key major important principal chief common recurring frequent overall broad whole entire subject subjects "
     "short sentences sentence words few i want need have has be knowledge "
-    "was welche welches welchen sind ist die der das den dem des dieser dieses diesem diese diesen ein eine einen einem aller alle "
-    "allen gib gibt geben mir uns es bitte zusammen über in im von zu kurz kurze kurzen kurzer wichtigsten zentrale zentralen "
+    "was welche welches welchen sind ist die der das den dem des dieser dieses diesem diese diesen ein eine einen einem "
+    "aller alle "
+    "allen gib gibt geben mir uns es bitte zusammen über in im von zu kurz kurze kurzen kurzer wichtigsten zentrale "
+    "zentralen "
     "nenne nenn liste und davon darin um ganze gesamte gesamten kannst du "
-    "quels quelles quel quelle sont est les le la l de des du d ces ce cet cette un une tous tout toute toutes donne donner donnez "
+    "quels quelles quel quelle sont est les le la l de des du d ces ce cet cette un une tous tout toute toutes donne donner "
+    "donnez "
     "moi nous fais fait faire principaux principales principal principale en sur quoi que qu et il s dans ensemble "
-    "cuáles cuál son es los las el lo este esta estos estas ese esos un una todos todas todo toda dame dar da haz hazme principales "
+    "cuáles cuál son es los las el lo este esta estos estas ese esos un una todos todas todo toda dame dar da haz hazme "
+    "principales "
     "qué de del sobre y se en breve general nos me puedes"
 )
 _THIS = _split_words("this the dies dieses diese das ce cet cette le este esta el")

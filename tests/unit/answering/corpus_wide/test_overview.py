@@ -121,7 +121,7 @@ async def test_about_everything_each_theme_gives_its_sentence() -> None:
     found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
     assert sorted(statements(found)) == sorted(texts)
     lead = introduce_themes(found.points, collected(*texts).themes, of_all=True)
-    assert re.match(r"The documents have 2 themes; each of these 2 sentences from 2 documents ", lead)
+    assert re.match(r"The documents have 2 themes: “Theme c0”, “Theme c1”; each of these 2 sentences from 2 documents ", lead)
 
 
 async def test_a_single_sentence_has_no_introduction() -> None:

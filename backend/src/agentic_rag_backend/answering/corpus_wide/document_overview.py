@@ -24,8 +24,8 @@ _LEAD = 0.7
 async def select_central(hits: Sequence[Hit], encoder: TextEncoder) -> PartialAnswers:
     """Return the sentences that say most of what the document says, in reading order.
 
-    A sentence is central if the document repeats its words (SumBasic, Nenkova and Vanderwende, 2005), if its vector is near to the
-    mean of all, and if it is at the beginning, where documents introduce themselves.
+    A sentence is central if the document repeats its words (SumBasic, Nenkova and Vanderwende, 2005), if its vector is near to
+    the mean of all, and if it is at the beginning, where documents introduce themselves.
 
     Args:
         hits: passages of the document, in reading order.

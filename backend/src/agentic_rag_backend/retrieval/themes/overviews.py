@@ -62,7 +62,10 @@ class Overviews:
             return None
         trace = Trace(strategy="document", methods_used=nearest.trace.methods_used, details=time_detail(query))
         retrieval = Retrieval(
-            hits=hits[: query.limit], backing=Backing(hits=hits, relevance=nearest.relevance), relevance=nearest.relevance, trace=trace
+            hits=hits[: query.limit],
+            backing=Backing(hits=hits, relevance=nearest.relevance),
+            relevance=nearest.relevance,
+            trace=trace,
         )
         return _with_overview(retrieval, hit.visible.document_title)
 

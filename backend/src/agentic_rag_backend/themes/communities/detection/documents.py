@@ -82,7 +82,7 @@ def _compare_documents(passages: Sequence[Sequence[str]], vectors: Mapping[str, 
         for number, ids in enumerate(passages)
         if any(id in vectors for id in ids)
     }
-    if len(means) < 2:  # noqa: PLR2004 - a pair
+    if len(means) < 2:
         return []
     numbers = list(means)
     matrix: NDArray[np.float32] = np.stack([means[number] for number in numbers]).astype(np.float32)

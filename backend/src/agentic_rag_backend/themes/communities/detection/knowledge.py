@@ -218,8 +218,8 @@ def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
 def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
     """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind these.
 
-    Without relationships, the passages that mention the members count. The titles and openings of the documents that the community
-    is about count, too.
+    Without relationships, the passages that mention the members count. The titles and openings of the documents that the
+    community is about count, too.
     """
     chosen = sorted(members)
     parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]

@@ -24,8 +24,8 @@ _STEP = 0.6
 class DocumentMentions:
     """The documents of a graph.
 
-    ``mentions`` has the number of mentions of each entity id by document, in an order that does not depend on ids. ``similar`` are
-    pairs of documents, by position, with a weight above 0.
+    ``mentions`` has the number of mentions of each entity id by document, in an order that does not depend on ids. ``similar``
+    are pairs of documents, by position, with a weight above 0.
     """
 
     mentions: Sequence[Mapping[str, int]] = ()

@@ -82,8 +82,9 @@ class SummaryEvidence:
 
     ``entities`` are the most central members with names that occur in a passage, ``facts`` the sentences, both best first;
     ``further`` are other sentences of the community and ``texts`` the phrases of passages that state facts; only keywords and the
-    introduction read them. ``documents`` are those that the community is about, the largest share first. ``children`` are the summaries of the next finer level; ``passages`` is the number of passages behind
-    the relationships inside.
+    introduction read them. ``documents`` are those that the community is about, the largest share first.
+    ``children`` are the summaries of the next finer level; ``passages`` is the number of passages behind the relationships
+    inside.
     """
 
     fingerprint: str

@@ -44,7 +44,7 @@ def write_prose(facts: Sequence[Fact], term_weights: Mapping[str, float], openin
     chosen: list[Fact] = []
     vectors: list[dict[str, float]] = []
     room = _PROSE_CHARACTERS
-    for fact in (*openings, *_select_standing_facts(facts)):
+    for fact in (*openings, *_select_standing_facts(facts, anything=not openings)):
         vector = {form: term_weights.get(form, _UNSEEN_WEIGHT) for form in sorted(content_forms(fact.statement))}
         if len(chosen) == MAX_SENTENCES or (chosen and len(fact.statement) > room):
             break
@@ -83,10 +83,10 @@ def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrase
     )
 
 
-def _select_standing_facts(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that stand by themselves; if there are none, those that stand best."""
+def _select_standing_facts(facts: Sequence[Fact], *, anything: bool) -> list[Fact]:
+    """Return the facts that stand by themselves; if there are none, and ``anything`` may be said, those that stand best."""
     stands = [rate_independence(fact.statement) if reads_as_prose(fact.statement) else 0.0 for fact in facts]
-    least = min(_STANDS, max(stands, default=0.0))
+    least = min(_STANDS, max(stands, default=0.0)) if anything else _STANDS
     return [fact for fact, value in zip(facts, stands, strict=True) if value >= least]
 
 

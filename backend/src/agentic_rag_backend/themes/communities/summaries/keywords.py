@@ -63,7 +63,7 @@ def _find_full_name(entity: CentralEntity, entities: Sequence[CentralEntity]) ->
         return entity
     name = entity.name.casefold()
     fuller = (other for other in entities if other.type == entity.type and name in other.name.casefold().split())
-    return max(fuller, key=lambda other: len(other.name.split()) == 2, default=entity)  # noqa: PLR2004 - name and surname
+    return max(fuller, key=lambda other: len(other.name.split()) == 2, default=entity)
 
 
 def _is_written_as_name(name: str, statements: Sequence[str]) -> bool:

@@ -31,7 +31,7 @@ _OPENING_SENTENCES = 20
 def shorten_title(title: str) -> str:
     """Return the part of a title that names its subject; empty if a program gave the title, or for the beginning of a text.
 
-    The name of the site after a dash and the number of a section are left out. Of a file's name, the longest row of words is left.
+    The name of the site after a dash and the number of a section are left out. Of a file's name, the longest row of words stays.
     """
     if is_excerpt(title) or is_placeholder(title):
         return ""
@@ -40,8 +40,12 @@ def shorten_title(title: str) -> str:
     # "Review: The Slack Water Year" is a review, but "AutoGen: Enabling …" is about AutoGen.
     text = part if " " in part or not part.istitle() or " - " in text else text
     if " " not in text and ("_" in text or "-" in text or any(map(str.isdigit, text))):
-        rows = ["".join(row).replace("_", " ").replace("-", " ").split() for letters, row in groupby(text, _is_letter_or_space) if letters]
-        text = " ".join(max(rows, key=len, default=[])) or text
+        rows = [
+            "".join(row).replace("_", " ").replace("-", " ").split()
+            for letters, row in groupby(text, _is_letter_or_space)
+            if letters
+        ]
+        text = " ".join(max(rows, key=lambda row: len(" ".join(row)), default=[])) or text
     text = text.title() if text.isupper() and " " in text else text
     return "" if is_placeholder(text) or len(text.split()) > _MAX_TITLE_WORDS or not content_forms(text) else text
 
@@ -50,9 +54,7 @@ def _is_letter_or_space(character: str) -> bool:
     return character.isalpha() or character in "-_ "
 
 
-def name_documents(
-    documents: Sequence[ThemeDocument], taken: Collection[str] = ()
-) -> tuple[tuple[Label, ...], Label | None]:
+def name_documents(documents: Sequence[ThemeDocument], taken: Collection[str] = ()) -> tuple[tuple[Label, ...], Label | None]:
     """Return the labels of a theme, best first, and the title that they make together, if one term is common to most documents.
 
     The title differs from those ``taken``.
@@ -66,7 +68,9 @@ def name_documents(
     term = _find_common_term(titled)
     if term is None:
         least = _COMPARABLE_SHARE * titled[0][1].share
-        labels = {title.casefold(): Label(title, document.sources) for title, document in reversed(titled) if document.share >= least}
+        labels = {
+            title.casefold(): Label(title, document.sources) for title, document in reversed(titled) if document.share >= least
+        }
         ordered = [labels[title] for title in dict.fromkeys(title.casefold() for title, _ in titled) if title in labels]
         return tuple(ordered[:_MAX_LABELS]), None
     remaining = [(rest, document.sources) for title, document in titled if (rest := _without_term(title, term.text))]
@@ -133,7 +137,12 @@ def select_opening(title: str, passages: Sequence[tuple[Support, str]]) -> Fact 
             introduces = describes_itself(statement)
             standing = 1.0 if introduces else rate_independence(statement)
             low, high = _OPENING_CHARACTERS
-            if standing < _STANDS or not reads_as_prose(statement) or not low <= len(statement) <= high or count >= _OPENING_SENTENCES:
+            if (
+                standing < _STANDS
+                or not reads_as_prose(statement)
+                or not low <= len(statement) <= high
+                or count >= _OPENING_SENTENCES
+            ):
                 continue
             shared = len(subject & content_forms(statement)) / max(1, len(subject))
             value = standing * (1 + shared + introduces) * (1 - count / (2 * _OPENING_SENTENCES))
