@@ -343,12 +343,15 @@ class AnswerService:
 
     async def _make_brief(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
         """Return the brief of an answer: from the passages found, or from partial answers."""
-        options, generative = self._options, self._model.generative
         overview = retrieval.trace.details.get(OVERVIEW)
         # A model reads the passages of a document like those of any search.
-        partial = plan.strategy == GLOBAL or overview == ALL_DOCUMENTS or (overview is not None and not generative)
+        partial = plan.strategy == GLOBAL or overview == ALL_DOCUMENTS or (overview is not None and not self._model.generative)
         if partial and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
+        return await self._brief_passages(plan, retrieval)
+
+    async def _brief_passages(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
+        options, generative = self._options, self._model.generative
         prompt, model = self._choose_prompt(plan, retrieval)
         sizes, budget = self._budget_of(model), options.context_tokens
         if generative:

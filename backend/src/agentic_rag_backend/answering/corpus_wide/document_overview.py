@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STANDING, Sentence, choose_sentences, make_point
+from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STANDING, RatedSentence, choose_sentences, make_point
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers, Point
 from agentic_rag_backend.answering.evidence.context import passage_of
 from agentic_rag_backend.domain.query import Hit
@@ -37,7 +37,7 @@ async def select_central(hits: Sequence[Hit], encoder: TextEncoder) -> PartialAn
     vectors = await encoder.embed([simplify_sentence(sentences[index].passage.text) for index in candidates])
     mean = vectors.mean(axis=0)
     rated = [
-        Sentence(sentence.passage, sentence.standing, sentence.passage_cosine, sentence.word_share, float(vector @ mean))
+        RatedSentence(sentence.passage, sentence.standing, sentence.passage_cosine, sentence.word_share, float(vector @ mean))
         for sentence, vector in zip((sentences[index] for index in candidates), vectors, strict=True)
     ]
     chosen = choose_sentences(
@@ -65,7 +65,7 @@ def introduce_document(points: Sequence[Point], hits: Sequence[Hit]) -> str:
     return f"These sentences are the most central ones of the document “{title}”.{listed}"
 
 
-def _list_sentences(hits: Sequence[Hit]) -> list[Sentence]:
+def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:
     """Return the statements of the passages, each once; ``passage_cosine`` falls from the beginning to the end."""
     statements = []
     known: set[frozenset[str]] = set()
@@ -86,7 +86,7 @@ def _list_sentences(hits: Sequence[Hit]) -> list[Sentence]:
     counts |= dict.fromkeys(content_forms(hits[0].visible.document_title), max(counts.values(), default=0)) if hits else {}
     most = max((_mean_count(forms, counts) for *_, forms in statements), default=1.0)
     return [
-        Sentence(passage, standing, lead, word_share=_mean_count(forms, counts) / most)
+        RatedSentence(passage, standing, lead, word_share=_mean_count(forms, counts) / most)
         for passage, standing, lead, forms in statements
     ]
 

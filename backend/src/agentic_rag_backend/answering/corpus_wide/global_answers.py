@@ -94,12 +94,13 @@ class GlobalAnswers:
         self._calibrator = calibrator
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
-        """Make partial answers from the themes. Return the brief for writing the final answer from them.
-
-        The passages of an overview of one document are answered with the document's most central sentences.
-        """
+        """Return the brief for writing an answer from themes or, for an overview of one document, from its central sentences."""
         if retrieval.trace.details.get(OVERVIEW, ALL_DOCUMENTS) != ALL_DOCUMENTS and retrieval.backing is not None:
             return await self._brief_document(query, retrieval, retrieval.backing.hits)
+        return await self._brief_themes(query, retrieval, history)
+
+    async def _brief_themes(self, query: Query, retrieval: Retrieval, history: Sequence[Message]) -> Brief:
+        """Make partial answers from the themes. Return the brief for writing the final answer from them."""
         ids = theme_chunk_ids(retrieval, limit=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))

@@ -77,7 +77,7 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class RatedSentence:
     """A statement; ``word_share`` is the share of the question's words in it, by weight."""
 
     passage: Passage
@@ -165,12 +165,12 @@ def _date_of(point: Point) -> tuple[int, int, int] | None:
     return first_date(point.statement) or first_date(point.passages[0].title)
 
 
-def _select_statements(question: str, collected: Collected) -> list[Sentence]:
+def _select_statements(question: str, collected: Collected) -> list[RatedSentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
     candidates = [
         (
-            Sentence(passage, stands, cosine),
+            RatedSentence(passage, stands, cosine),
             frozenset(form for form in weights if is_related_form(form, content_forms(passage.text))),
         )
         for chunk, cosine in _list_chunks(collected)
@@ -184,7 +184,7 @@ def _select_statements(question: str, collected: Collected) -> list[Sentence]:
     total = sum(weighed.values()) or 1.0
     sentences = [replace(sentence, word_share=sum(weighed[form] for form in forms) / total) for sentence, forms in candidates]
     counts: Counter[str] = Counter()
-    chosen: list[Sentence] = []
+    chosen: list[RatedSentence] = []
     for sentence in sorted(
         sentences, key=lambda sentence: (-sentence.expected, sentence.passage.chunk_id, sentence.passage.start_char)
     ):
@@ -194,7 +194,7 @@ def _select_statements(question: str, collected: Collected) -> list[Sentence]:
     return chosen
 
 
-def _without_formulas(candidates: Sequence[tuple[Sentence, frozenset[str]]]) -> list[tuple[Sentence, frozenset[str]]]:
+def _without_formulas(candidates: Sequence[tuple[RatedSentence, frozenset[str]]]) -> list[tuple[RatedSentence, frozenset[str]]]:
     """Leave out sentences that three documents or more repeat word for word, such as the greeting of a series."""
     documents: defaultdict[frozenset[str], set[str]] = defaultdict(set)
     for sentence, _ in candidates:
@@ -229,21 +229,21 @@ def _question_weights(question: str) -> dict[str, float]:
     return {form: NAME_WEIGHT if form in names else 1.0 for form in content_forms(question)}
 
 
-def _select_central(collected: Collected) -> list[Sentence]:
+def _select_central(collected: Collected) -> list[RatedSentence]:
     """Return the sentence that states the first finding of each of the best documented themes, if one stands by itself."""
-    sentences: list[Sentence] = []
+    sentences: list[RatedSentence] = []
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
         passages = theme_passages(theme, collected.visible, 1.0, limit=MAX_FINDINGS)
         stands = [(rate_independence(passage.text), -number) for number, passage in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]
-            sentences.append(Sentence(passages[best], stands[best][0], 0.0, word_share=score))
+            sentences.append(RatedSentence(passages[best], stands[best][0], 0.0, word_share=score))
     return sentences[:EMBEDDED]
 
 
 def choose_sentences(
-    sentences: Sequence[Sentence],
+    sentences: Sequence[RatedSentence],
     relevant: Sequence[int],
     between: NDArray[np.float32],
     *,

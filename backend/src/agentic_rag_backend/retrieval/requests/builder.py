@@ -90,8 +90,7 @@ class RequestDefaults:
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
-        corpus_wide = strategy == "global" or (strategy == "auto" and asks_about_everything(question))
-        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels, corpus_wide=corpus_wide)
+        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels, question)
         return Resolved(
             limit=low_limit,
             high_limit=high_limit,
@@ -100,11 +99,9 @@ class RequestDefaults:
             warnings=about_legs or warnings,
         )
 
-    def _choose_limits(
-        self, overrides: RequestOverrides, strategy: str, both_levels: bool, *, corpus_wide: bool
-    ) -> tuple[int, int]:
+    def _choose_limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool, question: str) -> tuple[int, int]:
         low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
-        if corpus_wide:
+        if strategy == "global" or (strategy == "auto" and asks_about_everything(question)):
             # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
             return low, overrides.high_limit or overrides.limit or MAX_THEMES
         if strategy == "community":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,15 @@ _DIGITS = 3
 """Decimals of a similarity, so that the division does not depend on the machine."""
 
 
-async def read_documents(
+async def add_documents(
+    tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue, vectors: VectorStore
+) -> tuple[VisibleKnowledge, DocumentMentions]:
+    """Return the knowledge with its documents, and what the coarsest level groups communities by."""
+    knowledge = replace(knowledge, documents=await _read_documents(tenant, knowledge, documents))
+    return knowledge, await _read_mentions(tenant, knowledge, vectors)
+
+
+async def _read_documents(
     tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue
 ) -> Mapping[str, KnownDocument]:
     """Return the documents whose passages mention entities, in the order of these passages."""
@@ -48,14 +57,14 @@ async def read_documents(
     return {id: KnownDocument(titles.get(id, ""), opening[id], counts[id]) for id in order}
 
 
-def _choose_title(first: VisibleChunk) -> str:
-    """Return a document's title or, if that is the name of its file, the heading above its first passage."""
-    heading = next(iter(first.chunk.location.headings), "")
-    from_file = split_words(first.document_title) == words_of_name(first.document_key or "")
-    return heading if from_file and len(heading.split()) > 1 else first.document_title
+def _choose_title(chunk: VisibleChunk) -> str:
+    """Return a document's title or, if that is the name of its file, the heading above its ``chunk``."""
+    heading = next(iter(chunk.chunk.location.headings), "")
+    from_file = split_words(chunk.document_title) == words_of_name(chunk.document_key or "")
+    return heading if from_file and len(heading.split()) > 1 else chunk.document_title
 
 
-async def read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
+async def _read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
     """Return the mentions of each of ``knowledge.documents``, and the similarities of up to `MAX_COMPARED` documents."""
     mentions: dict[str, Counter[str]] = {id: Counter() for id in knowledge.documents}
     for entity, supports in knowledge.mentions.items():
@@ -64,12 +73,12 @@ async def read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: 
     counts = list(mentions.values())
     if not 1 < len(counts) <= MAX_COMPARED:
         return DocumentMentions(counts)
-    openings = [[support.chunk_id for support in known.opening] for known in knowledge.documents.values()]
+    openings = [[support.chunk_id for support in document.opening] for document in knowledge.documents.values()]
     ids = [id for opening in openings for id in opening]
-    known_vectors: dict[str, Vector] = {}
+    vectors_by_chunk: dict[str, Vector] = {}
     for start in range(0, len(ids), _PAGE):
-        known_vectors |= await vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
-    return DocumentMentions(counts, await asyncio.to_thread(_compare_documents, openings, known_vectors))
+        vectors_by_chunk |= await vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
+    return DocumentMentions(counts, await asyncio.to_thread(_compare_documents, openings, vectors_by_chunk))
 
 
 def _compare_documents(passages: Sequence[Sequence[str]], vectors: Mapping[str, Vector]) -> list[tuple[int, int, float]]:

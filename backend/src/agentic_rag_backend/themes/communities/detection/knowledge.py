@@ -68,7 +68,7 @@ class VisibleKnowledge:
     term_weights: Mapping[str, float] = field(default_factory=dict)
     """Inverse frequency of words, from a bounded sample of the facts."""
     documents: Mapping[str, KnownDocument] = field(default_factory=dict)
-    """By id, in the order of their first passages. `read_documents` adds them."""
+    """By id, in the order of their first passages. `documents.add_documents` adds them."""
 
     def sort_key(self, support: Support) -> tuple[int, str, str]:
         """Return the sort key of a passage."""
@@ -196,11 +196,11 @@ def list_theme_documents(knowledge: VisibleKnowledge, members: Iterable[str]) ->
     """
     counts = Counter(support.document_id for member in members for support in knowledge.mentions.get(member, ()))
     total = sum(counts.values())
-    shares = [(id, counts[id] / total, known.mentions) for id, known in knowledge.documents.items() if counts[id]]
+    shares = [(id, counts[id] / total, document.mentions) for id, document in knowledge.documents.items() if counts[id]]
     shares.sort(key=lambda item: -item[1])
-    own = [(id, share, True) for id, share, mentions in shares if counts[id] >= _OWN_SHARE * mentions]
-    if sum(share for _, share, _ in own) >= _OWN_SHARE:
-        return own[:_MAX_THEME_DOCUMENTS]
+    dedicated = [(id, share, True) for id, share, mentions in shares if counts[id] >= _OWN_SHARE * mentions]
+    if sum(share for _, share, _ in dedicated) >= _OWN_SHARE:
+        return dedicated[:_MAX_THEME_DOCUMENTS]
     return [(id, share, False) for id, share, _ in shares[:1] if share >= _HOME_SHARE]
 
 
@@ -229,9 +229,9 @@ def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], i
     if not inside:
         keys = (key for entity in chosen for key in map(_key_of, knowledge.mentions.get(entity, ())))
         hasher.update(_digest_parts("\x1e".join(key) for key in keys))
-    for document, *_ in list_theme_documents(knowledge, chosen):
-        known = knowledge.documents[document]
-        hasher.update(_digest_parts([document, known.title, *("\x1e".join(_key_of(support)) for support in known.opening)]))
+    for id, *_ in list_theme_documents(knowledge, chosen):
+        document = knowledge.documents[id]
+        hasher.update(_digest_parts([id, document.title, *("\x1e".join(_key_of(support)) for support in document.opening)]))
     return hasher.hexdigest()
 
 

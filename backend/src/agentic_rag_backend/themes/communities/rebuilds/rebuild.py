@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from agentic_rag_backend.themes.communities.detection.community_plan import (
     previous_detection,
     previous_division,
 )
-from agentic_rag_backend.themes.communities.detection.documents import read_documents, read_mentions
+from agentic_rag_backend.themes.communities.detection.documents import add_documents
 from agentic_rag_backend.themes.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
 from agentic_rag_backend.themes.communities.detection.knowledge import (
     VisibleKnowledge,
@@ -162,8 +162,7 @@ class Rebuilder:
         versions = await self._catalogue.documents.visible_versions(tenant)
         order = await self._catalogue.documents.visible_chunks_in_order(tenant)
         knowledge = await read_visible(self._graph, tenant, versions, order)
-        knowledge = replace(knowledge, documents=await read_documents(tenant, knowledge, self._catalogue.documents))
-        documents = await read_mentions(tenant, knowledge, self._vectors)
+        knowledge, documents = await add_documents(tenant, knowledge, self._catalogue.documents, self._vectors)
         tally.stages_ms["read"] = _elapsed_ms(started)
         await report("detect", 0, 1)
         started = time.perf_counter()

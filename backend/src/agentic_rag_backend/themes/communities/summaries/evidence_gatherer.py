@@ -131,20 +131,23 @@ class EvidenceGatherer:
 
     async def _read_documents(self, communities: Sequence[PlannedCommunity]) -> dict[str, tuple[ThemeDocument, ...]]:
         """Return the documents that each community is about, with their opening sentences."""
-        known = self._knowledge.documents
+        documents = self._knowledge.documents
         chosen = {community.id: list_theme_documents(self._knowledge, community.members) for community in communities}
         ids = {document for shares in chosen.values() for document, *_ in shares} - self._openings.keys()
-        chunk_ids = sorted(support.chunk_id for id in ids for support in known[id].opening)
+        chunk_ids = sorted(support.chunk_id for id in ids for support in documents[id].opening)
         chunks = await self._documents.hydrate(self._tenant, chunk_ids) if chunk_ids else {}
 
         def select_openings() -> dict[str, Fact | None]:
-            passages = {id: [(s, chunks[s.chunk_id].chunk.text) for s in known[id].opening if s.chunk_id in chunks] for id in ids}
-            return {id: select_opening(known[id].title, passages[id]) for id in sorted(ids)}
+            passages = {
+                id: [(s, chunks[s.chunk_id].chunk.text) for s in documents[id].opening if s.chunk_id in chunks] for id in ids
+            }
+            return {id: select_opening(documents[id].title, passages[id]) for id in sorted(ids)}
 
         self._openings |= await asyncio.to_thread(select_openings)
         return {
             community: tuple(
-                ThemeDocument(known[id].title, share, known[id].opening, self._openings[id], whole) for id, share, whole in shares
+                ThemeDocument(documents[id].title, share, documents[id].opening, self._openings[id], is_whole)
+                for id, share, is_whole in shares
             )
             for community, shares in chosen.items()
         }

@@ -131,7 +131,7 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
     known_names = {label.text for label in names} | {entity.name for entity in evidence.entities}
     phrases = [label for label in keyword_labels if label.text not in known_names]
     openings = [document.opening for document in evidence.about_documents if document.opening is not None][:MAX_SENTENCES]
-    told = merge_facts([*openings, *evidence.facts])[:MAX_FINDINGS]
+    findings = merge_facts([*openings, *evidence.facts])[:MAX_FINDINGS]
     lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights, openings)
     if title is None and not (evidence.about_documents and len(names) > 1):
         title = _make_title(evidence, names, phrases)
@@ -145,7 +145,7 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         title=title,
         summary=" ".join(filter(None, (lead.text, body.text))) or _list_names(evidence),
         keywords=keyword_labels,
-        findings=tuple(Finding(fact.statement, fact.sources) for fact in told),
+        findings=tuple(Finding(fact.statement, fact.sources) for fact in findings),
         rating=rate_passages(evidence.passages),
         model=EXTRACTIVE_MODEL,
         prompt_version=EXTRACTIVE_VERSION,
@@ -155,17 +155,17 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
 
 def _choose_names(evidence: SummaryEvidence) -> tuple[tuple[Label, ...], Label | None]:
     """Return the names and, if they already make one, the title: of the documents that the theme is about, or of entities."""
-    taken = {child.name for child in evidence.children}
+    child_names = {child.name for child in evidence.children}
     statements = [fact.statement for fact in (*evidence.facts, *evidence.further)]
-    labels, title = name_documents(evidence.about_documents, taken)
+    labels, title = name_documents(evidence.about_documents, child_names)
     if not labels:
         readable = any(map(reads_well, evidence.entities))
         return (() if readable else name_documents(evidence.documents)[0]) or central_names(evidence.entities, statements), None
     if len(labels) == 1:
-        others = [entity for entity in evidence.entities if not _share_words(entity.name, labels[0].text)]
-        further = central_names(others, statements, only_good=True)
+        further_entities = [entity for entity in evidence.entities if not _share_words(entity.name, labels[0].text)]
+        further = central_names(further_entities, statements, only_good=True)
         titles = (f"{labels[0].text}: {', '.join(label.text for label in further[:most])}" for most in range(2, len(further) + 1))
-        title = next((Label(title) for title in titles if title not in taken), None)
+        title = next((Label(title) for title in titles if title not in child_names), None)
     return labels, title
 
 
@@ -180,14 +180,14 @@ def _make_title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequ
     """
     if not names:
         return None
-    taken = {child.name for child in evidence.children}
+    child_names = {child.name for child in evidence.children}
     name_forms = {word.form for label in names[:_TITLE_NAMES] for word in words(label.text)}
     fresh = [label for label in phrases if label.sources and not name_forms & {word.form for word in words(label.text)}]
     # Two words say more: "clinic boat" rather than "nurse".
     fresh.sort(key=lambda label: " " not in label.text)
     heads = [_join_names([label.text for label in names[:count]]) for count in range(min(_TITLE_NAMES, len(names)), 0, -1)]
     titles = (f"{head}: {label.text}" for head in heads for label in fresh if names[0].sources)
-    return next((Label(title) for title in titles if title not in taken), None)
+    return next((Label(title) for title in titles if title not in child_names), None)
 
 
 def rate_passages(passages: int) -> float:

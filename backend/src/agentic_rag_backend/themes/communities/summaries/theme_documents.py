@@ -54,10 +54,12 @@ def _is_letter_or_space(character: str) -> bool:
     return character.isalpha() or character in "-_ "
 
 
-def name_documents(documents: Sequence[ThemeDocument], taken: Collection[str] = ()) -> tuple[tuple[Label, ...], Label | None]:
+def name_documents(
+    documents: Sequence[ThemeDocument], child_names: Collection[str] = ()
+) -> tuple[tuple[Label, ...], Label | None]:
     """Return the labels of a theme, best first, and the title that they make together, if one term is common to most documents.
 
-    The title differs from those ``taken``.
+    The title differs from ``child_names``.
 
     A term of several titles names the theme: "Postfix: Basic Configuration, Bottleneck Analysis". Otherwise the titles do.
     """
@@ -76,19 +78,19 @@ def name_documents(documents: Sequence[ThemeDocument], taken: Collection[str] = 
     remaining = [(rest, document.sources) for title, document in titled if (rest := _without_term(title, term.text))]
     rests = [Label(rest, sources) for rest, sources in remaining if rest.casefold() != term.text.casefold()]
     titles = (f"{term.text}: {', '.join(label.text for label in rests[:most])}" for most in range(2, len(rests) + 1))
-    title = next((title for title in titles if title not in taken), None)
+    title = next((title for title in titles if title not in child_names), None)
     return (term, *rests[: _MAX_LABELS - 1]), None if title is None else Label(title)
 
 
 def _find_common_term(titled: Sequence[tuple[str, ThemeDocument]]) -> Label | None:
     """Return the term, of one to three words, that most titles contain, by the weights of their documents; None without one."""
     weights: dict[tuple[str, ...], float] = {}
-    first: dict[tuple[str, ...], tuple[str, ThemeDocument]] = {}
+    spellings: dict[tuple[str, ...], str] = {}
     holders: dict[tuple[str, ...], set[str]] = {}
     for title, document in titled:
         for forms, text in dict(_list_terms(title)).items():
             weights[forms] = weights.get(forms, 0.0) + document.share
-            first.setdefault(forms, (text, document))
+            spellings.setdefault(forms, text)
             holders.setdefault(forms, set()).add(title.casefold())
     least = _TERM_SHARE * sum(document.share for _, document in titled)
     common = [forms for forms, weight in weights.items() if len(holders[forms]) > 1 and weight >= least]
@@ -96,7 +98,7 @@ def _find_common_term(titled: Sequence[tuple[str, ThemeDocument]]) -> Label | No
         return None
     best = max(common, key=lambda forms: (weights[forms], len(forms)))
     sources = [source for title, document in titled if best in dict(_list_terms(title)) for source in document.sources[:1]]
-    return Label(first[best][0], tuple(dict.fromkeys(sources)))
+    return Label(spellings[best], tuple(dict.fromkeys(sources)))
 
 
 def _list_terms(title: str) -> Iterator[tuple[tuple[str, ...], str]]:
