@@ -156,7 +156,7 @@ class Rebuilder:
         started = time.perf_counter()
         # read first: a later change makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
-        built_from = await self._compute_basis(tenant, options)
+        basis = await self._compute_basis(tenant, options)
         relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
@@ -168,8 +168,7 @@ class Rebuilder:
         started = time.perf_counter()
         detected = await asyncio.to_thread(
             _detect_communities,
-            knowledge,
-            documents,
+            (knowledge, documents),
             options.override_detection(self._detection),
             previous=previous,
             details=pointer.details,
@@ -186,7 +185,7 @@ class Rebuilder:
             planned=planned,
             modularity=detected.detection.modularity,
             digest=detected.digest,
-            basis=built_from,
+            basis=basis,
             relationships=relationships,
             afresh=detected.detection.afresh,
         )
@@ -322,8 +321,7 @@ class _Detected:
 
 
 def _detect_communities(
-    knowledge: VisibleKnowledge,
-    documents: DocumentMentions,
+    readings: tuple[VisibleKnowledge, DocumentMentions],
     options: DetectionOptions,
     *,
     previous: Sequence[Community],
@@ -334,6 +332,7 @@ def _detect_communities(
 
     If the graph store lost a part of a generation, the run does not start from that generation.
     """
+    knowledge, documents = readings
     edges = weighted_edges(knowledge)
     digest = graph_digest(knowledge, options)
     incremental = incremental and len(previous) == details.get("communities")
