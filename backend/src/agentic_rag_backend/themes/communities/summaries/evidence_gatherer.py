@@ -143,7 +143,8 @@ class EvidenceGatherer:
             }
             return {id: select_opening(documents[id].title, passages[id]) for id in sorted(ids)}
 
-        self._openings |= await asyncio.to_thread(select_openings)
+        openings = await asyncio.to_thread(select_openings)
+        self._openings |= openings
         return {
             community: tuple(
                 ThemeDocument(documents[id].title, share, documents[id].opening, self._openings[id], is_whole)
