@@ -196,8 +196,9 @@ def list_theme_documents(knowledge: VisibleKnowledge, members: Iterable[str]) ->
     """
     counts = Counter(support.document_id for member in members for support in knowledge.mentions.get(member, ()))
     total = sum(counts.values())
-    shares = [(id, counts[id] / total, document.mentions) for id, document in knowledge.documents.items() if counts[id]]
-    shares.sort(key=lambda item: -item[1])
+    documents = knowledge.documents
+    shares = [(id, count / total, documents[id].mentions) for id, count in counts.items() if id in documents]
+    shares.sort(key=lambda item: (-item[1], knowledge.sort_key(documents[item[0]].opening[0])))
     dedicated = [(id, share, True) for id, share, mentions in shares if counts[id] >= _OWN_SHARE * mentions]
     if sum(share for _, share, _ in dedicated) >= _OWN_SHARE:
         return dedicated[:_MAX_THEME_DOCUMENTS]
