@@ -165,9 +165,8 @@ class Fit:
         vectors = np.stack([self.table.of(row.ballot) for row in self.rows])
         features = np.zeros((len(self.rows), len(self.names) + 1), dtype=np.float32)
         for place, row in enumerate(self.rows):
-            if row.document >= 0:
-                known = row.ballot.features()
-                features[place] = [*(known.get(name, 0.0) for name in self.names), 1.0]
+            known = row.ballot.features()
+            features[place] = [*(known.get(name, 0.0) for name in self.names), 1.0]
         self.values = np.hstack([vectors, features])
         self.penalty = np.concatenate(
             [np.full(vectors.shape[1], PENALTY), np.full(len(self.names), FEATURE_PENALTY), [0.01]]

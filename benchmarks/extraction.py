@@ -22,6 +22,7 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalise_name
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.extraction.lexicon import THING_CUES
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
@@ -31,6 +32,7 @@ from typed_documents import TYPED_DOCUMENTS
 
 NAMED = {"PER", "LOC", "ORG", "MISC"}
 CLASS_OF = {"person": "PER", "organisation": "ORG", "place": "LOC", "group": "LOC", "work": "MISC", "other": "MISC"}
+CLASS_OF |= dict.fromkeys((*THING_CUES, "event", "concept"), "MISC")
 """Re-DocRED's type of ours. It annotates peoples ("Norwegian") as LOC; it has faiths as ORG and languages as MISC, but ours are
 all ``group``, so these count as errors."""
 TYPED = {"types_held_out": "held out", "types_fitted_to": "fitted to", "types_own_documents": "documents of our own"}

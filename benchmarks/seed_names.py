@@ -150,7 +150,28 @@ SEED_NAMES = {
         Versailles, Geneva Convention, Bill of Rights, Brexit, Watergate, Marxism, Communism, Fascism, Capitalism,
         Impressionism, Cubism, Baroque, Romanticism, Surrealism, Jazz, Reggae, Hip hop, Bitcoin, Euro, Sanskrit,
         Esperanto, Swahili, Yiddish, Latin, Cyrillic, Nazism, Zionism, Brassicaceae, Canidae, Jurassic, Cretaceous,
-        Alzheimer's, Ebola, DNA, RNA, HIV, Venus, Jupiter, Saturn, General Relativity, Windows XP, Linux, Bluetooth
+        Alzheimer's, Ebola, DNA, RNA, HIV, Venus, Jupiter, Saturn, General Relativity, Windows XP, Linux, Bluetooth,
+        Debian, Ubuntu, Fedora, FreeBSD, Solaris, iOS, ChromeOS, Apache, nginx, Redis, PostgreSQL, MongoDB, Cassandra,
+        Kafka, RabbitMQ, Elasticsearch, Kubernetes, Ansible, Terraform, Jenkins, Git, Subversion, Mercurial, Bash,
+        Vim, Emacs, Eclipse, Visual Studio, Xcode, LibreOffice, OpenOffice, LaTeX, TeX, GIMP, Blender, Thunderbird,
+        Opera, Netscape, Ruby, Rust, Go, Kotlin, Swift, Scala, Haskell, Erlang, Lua, PHP, COBOL, Pascal, Lisp,
+        TypeScript, Django, Flask, Rails, React, Angular, jQuery, NumPy, SciPy, pandas, PyTorch, TensorFlow, Keras,
+        OpenSSL, OpenSSH, Samba, Sendmail, Exim, Dovecot, Wireshark, VirtualBox, VMware, Xen, Hyper-V, Outlook, Teams,
+        Skype, Zoom, Slack, Dropbox, WhatsApp, Instagram, Azure, Alexa, Siri, ChatGPT, BERT, Bing, DirectX, OpenGL,
+        TCP, UDP, IP, IPv6, DNS, DHCP, FTP, SSH, TLS, SSL, SMTP, IMAP, POP3, LDAP, Kerberos, SNMP, NFS, REST, SOAP,
+        XML, JSON, YAML, CSV, PDF, ASCII, Unicode, UTF-8, PNG, JPEG, GIF, MP3, MPEG, HDMI, PCI, SATA, RAID, ROM, RAM,
+        CPU, GPU, SSD, API, SDK, GUI, CLI, URL, URI, HTTPS, CSS, SVG, POSIX, ISO 9001, RFC 822, IEEE 802.11, MIT
+        License, GNU General Public License, Creative Commons, BSD, GNU, GNOME, KDE, X11, NULL, TRUE, FALSE, INSERT,
+        DELETE, UPDATE, CREATE, TABLE, BEGIN, END, WARNING, IMPORTANT, ERROR, Galaxy, ThinkPad, Raspberry Pi, Surface,
+        Machine Learning, Artificial Intelligence, Neural Network, Gradient Descent, Linear Regression, Operating
+        System, File System, Data Structure, Load Balancing, Version Control, Access Control, Error Handling, Garbage
+        Collection, Quality Management, Risk Assessment, Supply Chain, Human Resources, Project Management, Customer
+        Service, Terms of Service, Privacy Policy, Purchase Order, Release Notes, Installation Guide, User Manual,
+        Requirements, Configuration, Installation, Appendix, Overview, Summary, Background, Acknowledgements,
+        Dedication, Options, Parameters, Permission, Licensor, Contributor, Copyright, Agreement, Directory, Variable,
+        Description, Documentation, Support, Download, Settings, Contents, Template, Total, Subtotal, Discount,
+        Invoice, Receipt, Quantity, Category, General Data Protection Regulation, Clean Air Act, Data Protection Act,
+        Code of Conduct, Kyoto Protocol, Maastricht Treaty, Form 1040, Form W-2, Working Group, Pull Request, Makefile
         """,
 }
 """Names by type, separated by commas."""

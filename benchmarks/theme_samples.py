@@ -2,7 +2,8 @@
 
 ``python theme_samples.py --page`` writes ``docs/reference/benchmarks/theme-samples.md``: the largest themes and some answers
 of ``global``, exactly as the product returns them. Without ``--page``, it prints the figures only. ``--data FOLDER`` reads a
-filled data folder instead of ingesting the examples.
+filled data folder instead of ingesting the examples. ``--corpus NAME=FOLDER`` adds the ten largest themes of another filled data
+folder: their names, and the beginning of one sentence of each.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ PAGE = ROOT / "docs" / "reference" / "benchmarks" / "theme-samples.md"
 CORPUS = ROOT / "examples" / "corpus"
 QUESTIONS = ROOT / "examples" / "questions.jsonl"
 FURTHER = ("What worries the fishers?", "What are the main topics of these documents?")
-SUMMARIES = 4
+SUMMARIES = 10
+QUOTED_CHARACTERS = 160
+"""Most characters that the page quotes of a document that is not one of the examples."""
 ANSWERS = 4
 INTRODUCES = "documents of this theme"
 """Part of the introduction of a summary, which is counted and not quoted."""
@@ -104,7 +107,9 @@ async def cited(rag: Embedded, answers: Sequence[tuple[Question, Answer]]) -> tu
     return good, every
 
 
-def page(themes: Sequence[CommunityView], answers: Sequence[tuple[Question, Answer]], figures: Sequence[str]) -> str:
+def page(
+    themes: Sequence[CommunityView], answers: Sequence[tuple[Question, Answer]], figures: Sequence[str], names: Sequence[str]
+) -> str:
     """Return the page as Markdown."""
     parts = [
         "# Theme samples",
@@ -118,6 +123,7 @@ def page(themes: Sequence[CommunityView], answers: Sequence[tuple[Question, Answ
     ]
     for theme in themes[:SUMMARIES]:
         parts += [f"### {theme.name}", f"Keywords: {', '.join(theme.keywords)}.", _quote(theme.summary)]
+    parts += names
     parts += ["## Answers", "Answers of `global`. The first sentence is the `introduction`, which has no citation."]
     for asked, answer in answers[:ANSWERS]:
         parts += [f"### {asked.text}", _quote(answer.text)]
@@ -129,15 +135,32 @@ def _quote(text: str) -> str:
     return f"> {text.replace('<', '&lt;').replace('|', chr(92) + '|').replace('*', chr(92) + '*').replace('_', chr(92) + '_')}"
 
 
-async def main(data: Path | None, *, write: bool) -> None:
+async def largest_themes(rag: Embedded) -> list[CommunityView]:
+    """Rebuild the communities, and return them: the coarsest level first, then the largest community."""
+    await rag._await_end(await rag.container.communities.request_rebuild(rag.tenant_id, RebuildOptions(mode="full")))
+    found = await rag.container.communities.list(rag.tenant_id, level=None, limit=1000, cursor=None)
+    return sorted(found.items, key=lambda theme: (theme.level, -theme.entity_count, theme.name))
+
+
+async def names_of(name: str, data: str) -> list[str]:
+    """Return the rows of the page about another corpus."""
+    async with open_embedded(data) as rag:
+        themes = await largest_themes(rag)
+    count = sum(theme.level == 0 for theme in themes)
+    rows = [f"### Names: {name}", f"{count} themes at the coarsest level. The largest ones, with the beginning of one sentence:"]
+    for theme in themes[:SUMMARIES]:
+        sentences = [each.text for each in split_sentences(theme.summary) if INTRODUCES not in each.text]
+        rows.append(f"**{theme.name}**\n\n{_quote((sentences or [''])[0][:QUOTED_CHARACTERS])}")
+    return rows
+
+
+async def main(data: Path | None, corpora: Sequence[str], *, write: bool) -> None:
     """Print the figures, and write the page."""
     with tempfile.TemporaryDirectory() as temporary:
         async with open_embedded(data or temporary) as rag:
             if data is None:
                 await rag.ingest(CORPUS)
-            await rag._await_end(await rag.container.communities.request_rebuild(rag.tenant_id, RebuildOptions(mode="full")))
-            found = await rag.container.communities.list(rag.tenant_id, level=None, limit=1000, cursor=None)
-            themes = sorted(found.items, key=lambda theme: (theme.level, -theme.entity_count, theme.name))
+            themes = await largest_themes(rag)
             asked = questions()
             answers = [(each, await rag.ask(each.text, strategy="global")) for each in asked]
             good, every = await cited(rag, answers)
@@ -152,12 +175,14 @@ async def main(data: Path | None, *, write: bool) -> None:
     figures = ["| Figure | Value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
     print("\n".join(figures))
     if write:
-        PAGE.write_text(page(themes, answers, figures))
+        names = [row for corpus in corpora for row in await names_of(*corpus.split("=", 1))]
+        PAGE.write_text(page(themes, answers, figures, names))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--corpus", action="append", default=[])
     arguments = parser.parse_args()
-    asyncio.run(main(arguments.data, write=arguments.page))
+    asyncio.run(main(arguments.data, arguments.corpus, write=arguments.page))

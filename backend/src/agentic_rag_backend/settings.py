@@ -332,7 +332,7 @@ class Settings(BaseSettings):
         15, ge=0, le=100, description="maximum number of relationships that a model names in a chunk"
     )
     extraction_entity_types: str = Field(
-        "person, organisation, place, work, event, product, concept, date",
+        "person, organisation, place, work, event, product, software, standard, law, form, quantity, concept, date",
         max_length=2000,
         description="types of entities that a model chooses from, separated by commas; `other` is always one of them",
     )

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.themes.communities.generations import LEFT, CommunityScrubber, Restorer
 
-ONLY_THERE = "praised published"
+ONLY_THERE = "Report"
 Story = Callable[[str], dict[str, list[str]]]
 
 

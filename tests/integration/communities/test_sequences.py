@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.themes.communities.detection.documents import add_documents
 from agentic_rag_backend.themes.communities.detection.hierarchy import DetectionOptions, detect_communities
 from agentic_rag_backend.themes.communities.detection.knowledge import (
     fingerprint_community,
@@ -91,7 +92,9 @@ class Player:
         pointer = await catalogue.communities.pointer(self.tenant)
         assert not pointer.stale
         versions = await catalogue.documents.visible_versions(self.tenant)
-        knowledge = await read_visible(self.world.graph, self.tenant, versions)
+        order = await catalogue.documents.visible_chunks_in_order(self.tenant)
+        knowledge = await read_visible(self.world.graph, self.tenant, versions, order)
+        knowledge, documents = await add_documents(self.tenant, knowledge, catalogue.documents, self.world.vectors)
         communities = await self.world.graph.communities(self.tenant, pointer.generation)
         covered = [entity for each in communities if each.parent_id is None for entity in each.entity_ids]
         assert sorted(covered) == sorted(knowledge.entities)
@@ -105,7 +108,13 @@ class Player:
         if from_nothing:
             options = DetectionOptions()
             edges = weighted_edges(knowledge)
-            scratch = detect_communities(edges, entities=knowledge.entities, options=options, contexts=list_contexts(knowledge))
+            scratch = detect_communities(
+                edges,
+                entities=knowledge.entities,
+                options=options,
+                contexts=list_contexts(knowledge),
+                documents=documents,
+            )
             assert {frozenset(each.entity_ids) for each in communities} == {
                 frozenset(each.members) for each in scratch.communities
             }

@@ -210,7 +210,7 @@ async def test_after_a_delete_what_rested_on_it_is_withheld(world: Any, story: S
             await service.get(tenant, view.id)
     for view in partly:
         left = after[view.id]
-        assert left.name == view.name
+        assert view.name.startswith(left.name), "titles of the deleted documents are left out"
         assert left.stale
         assert left.findings
         assert all(source.document_id not in gone for finding in left.findings for source in finding.sources)
@@ -229,7 +229,9 @@ async def test_what_a_community_is_called_goes_with_its_last_passage(world: Any,
     tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
     lone = await world.add(
-        tenant, "Log", ["Quennell Marsh repaired the Tidal Array for Osric Lindqvist.", "Quennell Marsh left the Tidal Array."]
+        tenant,
+        "Quennell Marsh",
+        ["Quennell Marsh repaired the Tidal Array for Osric Lindqvist.", "Quennell Marsh left the Tidal Array."],
     )
     await rebuild(world, service, tenant)
     called = {view.id: f"{view.name} {view.keywords} {view.summary}" for view in await everything(service, tenant)}

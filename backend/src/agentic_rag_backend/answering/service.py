@@ -43,6 +43,7 @@ from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReq
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.overviews import ALL_DOCUMENTS, OVERVIEW
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 REQUIRED_PLACEHOLDERS = ("passages", "question")
@@ -344,8 +345,14 @@ class AnswerService:
 
     async def _make_brief(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
         """Return the brief of an answer: from the passages found, or from partial answers."""
-        if plan.strategy == GLOBAL and self._global is not None:
+        overview = retrieval.trace.details.get(OVERVIEW)
+        # A model reads the passages of a document like those of any search.
+        partial = plan.strategy == GLOBAL or overview == ALL_DOCUMENTS or (overview is not None and not self._model.generative)
+        if partial and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
+        return await self._brief_passages(plan, retrieval)
+
+    async def _brief_passages(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
         options, generative = self._options, self._model.generative
         prompt, model = self._choose_prompt(plan, retrieval)
         sizes, budget = self._budget_of(model), options.context_tokens

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from agentic_rag_backend.language.vocabulary.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
+from agentic_rag_backend.language.vocabulary.kinds import DEEDS, DISCIPLINES, FIELDS, ROLES, kinds_differ
 from agentic_rag_backend.language.words import MAX_NAME_WORDS, Word, all_forms, comparable, words
 
 NEAR_YEARS = 2
@@ -31,6 +31,7 @@ _APPOSITION = re.compile(
 _THE = re.compile(r"\sthe\s(?=[a-z])")
 _PARENTHESIS = re.compile(r"\s?\(([^()]{1,80})\)")
 _OF = re.compile(r",? (?:of|at|from) ((?:the )?\w+)")
+_PLACE = re.compile(r"^[^,.;:()A-Z]{1,40} (?:at|in|for|with) (?:the )?([A-Z][\w&’'-]{0,30}(?: [A-Z][\w&’'-]{0,30}){0,4})")
 _ENDS = all_forms(
     "of in from who which that at for with to by whose where when while on after before but until since near like than about "
     "under son daughter wife husband brother sister friend pupil student widow father mother nephew"
@@ -48,7 +49,8 @@ class Description:
     """What texts say about one bearer of a name.
 
     ``kinds`` are forms of nouns (see `kinds.FIELDS`). ``tag`` is the parenthesis of a title: "John Marsh (painter)". ``gender``
-    is "m" or "f" by Mr, Mrs and similar titles. ``nouns`` are the kinds as written.
+    is "m" or "f" by Mr, Mrs and similar titles. ``nouns`` are the kinds as written, ``places`` the names of where the bearer has
+    them: "banker at Harbour Bank".
     """
 
     kinds: frozenset[str] = frozenset()
@@ -57,6 +59,7 @@ class Description:
     tag: str = ""
     gender: frozenset[str] = frozenset()
     nouns: tuple[str, ...] = field(default=(), compare=False)
+    places: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.kinds or self.born or self.died or self.tag or self.gender)
@@ -69,6 +72,7 @@ class Description:
             self.tag or description.tag,
             self.gender | description.gender,
             tuple(dict.fromkeys((*self.nouns, *description.nouns))),
+            tuple(sorted({*self.places, *description.places})),
         )
 
     @property
@@ -88,12 +92,13 @@ class Description:
     def of_sort(self, sort: str) -> Description:
         """Return the description with the kinds of one sort, such as "person" or "vessel"."""
         nouns = tuple(noun for noun in self.nouns if FIELDS[comparable(noun)].sort == sort)
-        return replace(self, nouns=nouns, kinds=frozenset(kind for kind in self.kinds if FIELDS[kind].sort == sort))
+        kinds = frozenset(kind for kind in self.kinds if FIELDS[kind].sort == sort)
+        return replace(self, nouns=nouns, kinds=kinds, places=self.places if kinds else ())
 
     @property
     def written(self) -> str:
         """The description as a line of text, from which `parse` makes it again: "oceanographer, reader; born 1976; female"."""
-        parts = [", ".join(dict.fromkeys(self.nouns))]
+        parts = [", ".join(dict.fromkeys(self.nouns)), *(f"at {place}" for place in self.places)]
         parts += [f"born {year}" for year in sorted(self.born)] + [f"died {year}" for year in sorted(self.died)]
         parts += [_GENDERS[gender] for gender in sorted(self.gender)]
         parts += [f"({' '.join(self.tag.replace(';', ' ').split())})"] if self.tag else []
@@ -107,6 +112,8 @@ class Description:
             word, _, year = part.partition(" ")
             if part.startswith("("):
                 description |= cls(tag=part[1:-1])
+            elif word == "at":
+                description |= cls(places=(year,))
             elif word in ("born", "died") and year.isdigit():
                 years = frozenset([int(year)])
                 description |= cls(born=years) if word == "born" else cls(died=years)
@@ -128,6 +135,13 @@ class Description:
     def has_other_kind(self, description: Description, *, strictly: bool = True) -> bool:
         """Return whether their kinds differ: see `kinds_differ`. One person may still have both."""
         return kinds_differ(self.kinds, description.kinds, strictly=strictly)
+
+    def works_elsewhere(self, description: Description) -> bool:
+        """Return whether they have other professions at other places: a lawyer in Lyon, a banker at Bonn Bank."""
+        if not kinds_differ(self.kinds - ROLES, description.kinds - ROLES, strictly=False):
+            return False
+        here, there = ({word.form for place in bearer.places for word in words(place)} for bearer in (self, description))
+        return bool(here and there) and here.isdisjoint(there)
 
 
 def _are_apart(years: frozenset[int], other_years: frozenset[int]) -> bool:
@@ -255,7 +269,10 @@ def _describe_after(text: str) -> Description:
         description |= _read_life(text[match.end() : match.end() + 60])
     for pattern in (_STATES, _APPOSITION, _THE):
         if match := pattern.match(text):
-            description |= _describe_nouns(_list_nouns(text[match.end() :]))
+            described = text[match.end() :]
+            nouns = _list_nouns(described)
+            place = _PLACE.search(described) if nouns else None
+            description |= replace(_describe_nouns(nouns), places=(place[1],) if place else ())
             break
     return description
 

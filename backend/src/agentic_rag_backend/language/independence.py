@@ -43,6 +43,11 @@ _BEFORE_DETERMINER = re.compile(r"(?<=[a-z] )([a-z]{3,}) (?:a|an|the|his|her|its
 """A small word directly before a determiner is a preposition or a verb, hardly ever a noun."""
 _AFTER_PARTICIPLES = frozenset(["for", "from", "on", "in", "at", "to"])
 _SHORTEST_PAST = 4
+_PROSE_MARKS = ".,;:!?()[]'\"‘’“”„«»¿¡-–—…%&€$£"
+_CODE_MARKS = "_=(){}$<>|\\/"
+_MAX_MARKS = 0.03
+_MAX_CODE_WORDS = 1
+_MAX_DIGITS = 0.15
 _MAX_NAMES = 0.6
 """Share of names and numbers in a text without function words, above which it is a caption."""
 
@@ -50,6 +55,15 @@ _MAX_NAMES = 0.6
 def refers_back(text: str) -> bool:
     """Return whether a sentence begins with a word or a subject that earlier sentences explain: "She …", "The largest was …"."""
     return leans_on_context(text) or _UNRESOLVED.match(text) is not None
+
+
+def reads_as_prose(text: str) -> bool:
+    """Return whether a sentence is made of words: no code, no settings, no row of a table or of a log, no line before a list."""
+    marks = sum(not (character.isalnum() or character.isspace() or character in _PROSE_MARKS) for character in text)
+    words_with_marks = sum(any(mark in word.strip(_PROSE_MARKS) for mark in _CODE_MARKS) for word in text.split())
+    digits = sum(map(str.isdigit, text))
+    few_marks = marks <= _MAX_MARKS * len(text) and words_with_marks <= _MAX_CODE_WORDS
+    return few_marks and digits <= _MAX_DIGITS * len(text) and not text.rstrip().endswith(":")
 
 
 @lru_cache(maxsize=16_384)

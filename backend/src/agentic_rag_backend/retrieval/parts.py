@@ -33,7 +33,8 @@ from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.community import CommunityOptions, CommunityRetriever, PassagesBehind
 from agentic_rag_backend.retrieval.themes.drift import DriftOptions
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
-from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
+from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions, GlobalRetriever
+from agentic_rag_backend.retrieval.themes.overviews import Overviews
 from agentic_rag_backend.retrieval.themes.raptor import RaptorRetriever
 from agentic_rag_backend.retrieval.themes.rating import ThemeRater
 from agentic_rag_backend.stores.catalogue.base import SearchSessions
@@ -128,8 +129,10 @@ class Parts:
             WITH_TREE: WithSummaries(self.low_level, RaptorRetriever(self.stores, self.graphs)),
         }
         strategies |= {"hybrid": self.hybrid, "dense": dense, "sparse": sparse}
+        themes = GlobalRetriever(self.finder, self.themes.corpus_wide)
         return Auto(
             strategies,
+            overviews=Overviews(themes, self.hybrid, self.stores.documents),
             graphs=self.graphs,
             trees=self.stores.trees,
             encoder=self.stores.encoder,

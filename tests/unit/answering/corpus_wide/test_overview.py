@@ -10,6 +10,7 @@ from hashed_words import HashedWords
 from sample_passages import theme_of, visible_of
 
 from agentic_rag_backend.answering.corpus_wide.aspects import aspect_of, expresses
+from agentic_rag_backend.answering.corpus_wide.document_overview import introduce_document, select_central
 from agentic_rag_backend.answering.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers
 from agentic_rag_backend.domain.document import VisibleChunk
@@ -121,7 +122,7 @@ async def test_about_everything_each_theme_gives_its_sentence() -> None:
     found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
     assert sorted(statements(found)) == sorted(texts)
     lead = introduce_themes(found.points, collected(*texts).themes, of_all=True)
-    assert re.match(r"The documents have 2 themes; each of these 2 sentences from 2 documents ", lead)
+    assert re.match(r"The documents have 2 themes: “Theme c0”, “Theme c1”; each of these 2 sentences from 2 documents ", lead)
 
 
 async def test_a_single_sentence_has_no_introduction() -> None:
@@ -139,3 +140,26 @@ def test_cosines_of_another_encoder_are_converted() -> None:
     scores = [passage.score for passage in nearest_passages(Collected((), {}, hits, scale))]
     assert scores == pytest.approx([1.0, 0.25])
     assert [passage.score for passage in nearest_passages(Collected((), {}, hits))] == pytest.approx([1.0, 0.76 / 0.94])
+
+
+async def test_an_overview_of_a_document_has_its_central_sentences_and_its_sections() -> None:
+    texts = [
+        "This page explains the eels of the harbour. The volunteers count the eels of the harbour at night.",
+        "They left. A lamp burned at the inn of the next valley. | eels | 12 |",
+        "The harbour has eels because its volunteers built a ladder.\n\nx_eels = harbour(eels) + eels_{2}.",
+    ]
+    hits = [
+        Hit(visible=visible_of(text, f"c{n}", title="Eels", headings=(f"Part {n}",)), score=0.0) for n, text in enumerate(texts)
+    ]
+    points = (await select_central(hits, HashedWords())).points
+    assert [point.statement for point in points][:2] == [
+        "This page explains the eels of the harbour.",
+        "The volunteers count the eels of the harbour at night.",
+    ]
+    assert "The harbour has eels because its volunteers built a ladder." in [point.statement for point in points]
+    assert not any("x_eels" in point.statement or "|" in point.statement for point in points)
+    assert introduce_document(points, hits) == (
+        "These sentences are the most central ones of the document “Eels”. Its sections are “Part 0”, “Part 1”, “Part 2”."
+    )
+    assert (await select_central([], HashedWords())).points == ()
+    assert introduce_document((), ()) == ""

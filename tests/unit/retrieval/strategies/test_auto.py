@@ -21,6 +21,7 @@ from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 Ask = Callable[..., Query]
 FACT, THEME, NAMED = "Who opened the quay?", "Why do projects finish late?", "Why did the World Trade Club move?"
+OVERVIEW = "What are these documents about?"
 
 
 @dataclass
@@ -29,6 +30,9 @@ class Named:
     hits: tuple[Hit, ...] = ()
     themes: tuple[ThemeHit, ...] = ()
     asked: list[Query] = field(default_factory=list)
+
+    async def find(self, query: Query) -> Retrieval | None:
+        return await self.retrieve(query) if query.text == OVERVIEW else None
 
     async def retrieve(self, query: Query) -> Retrieval:
         self.asked.append(query)
@@ -56,7 +60,8 @@ def auto(graph_of: Callable[..., TenantGraph], hit: Callable[..., Hit]) -> Calla
         held = cast("Any", Held(graph_of({"one": ["World Trade Club"]}), generation))
         strategies: Mapping[str, Any] = {name: Named(name, (hit("c1"),)) for name in (*CHEAPER, WITH_TREE)}
         encoder = QueryEncoder(cast("Any", SimpleNamespace(query_tokens=lambda text: tokens)))
-        return Auto(strategies, graphs=held, trees=held, encoder=encoder, latencies=latencies or Latencies())
+        overviews = cast("Any", Named("global", (hit("c1"),)))
+        return Auto(strategies, overviews=overviews, graphs=held, trees=held, encoder=encoder, latencies=latencies or Latencies())
 
     return make
 
@@ -68,6 +73,8 @@ async def test_flag_form_and_tree_decide(auto: Callable[..., Auto], query: Ask) 
         ({"text": THEME}, 1, "low_level_with_raptor", "has a tree"),
         ({"text": THEME}, 0, "low_level", "names no entity"),
         ({"text": NAMED}, 1, "low_level", "entities that it names"),
+        ({"text": OVERVIEW}, 1, "global", "an overview"),
+        ({"text": OVERVIEW, "dual_level": True}, 1, "global", "an overview"),
         ({"text": THEME, "options": {"low_strategy": "graph"}}, 1, "low_level", "the request"),
     ]:
         found = await auto(generation=generation).retrieve(query(**asked))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.answering.answerability.judge import AnswerJudge
 from agentic_rag_backend.answering.base import Brief, with_details, with_failures
+from agentic_rag_backend.answering.corpus_wide.document_overview import introduce_document, select_central
 from agentic_rag_backend.answering.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.answering.corpus_wide.partial_answers import (
     BEST_SCORE,
@@ -28,7 +29,8 @@ from agentic_rag_backend.answering.corpus_wide.partial_answers import (
 from agentic_rag_backend.answering.evidence.context import Context, Passage, PromptBudget, theme_chunk_ids
 from agentic_rag_backend.answering.quotations import passage_text, quotations_of
 from agentic_rag_backend.answering.rendering import with_history
-from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval
+from agentic_rag_backend.language.overviews import asks_about_everything
 from agentic_rag_backend.language.questions import asked_for
 from agentic_rag_backend.language.sentences import with_full_stop
 from agentic_rag_backend.language.tokens import text_tokens
@@ -37,7 +39,7 @@ from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest, window_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
-from agentic_rag_backend.retrieval.themes.global_search import about_everything
+from agentic_rag_backend.retrieval.themes.overviews import ALL_DOCUMENTS, OVERVIEW
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8
@@ -92,6 +94,12 @@ class GlobalAnswers:
         self._calibrator = calibrator
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
+        """Return the brief for writing an answer from themes or, for an overview of one document, from its central sentences."""
+        if retrieval.trace.details.get(OVERVIEW, ALL_DOCUMENTS) != ALL_DOCUMENTS and retrieval.backing is not None:
+            return await self._brief_document(query, retrieval, retrieval.backing.hits)
+        return await self._brief_themes(query, retrieval, history)
+
+    async def _brief_themes(self, query: Query, retrieval: Retrieval, history: Sequence[Message]) -> Brief:
         """Make partial answers from the themes. Return the brief for writing the final answer from them."""
         ids = theme_chunk_ids(retrieval, limit=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
@@ -100,7 +108,7 @@ class GlobalAnswers:
         themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget, most_tokens=room)
         # Rating the themes has used calls. One call is reserved for the answer.
         spending = Spending(self._allow_calls(query) - retrieval.usage.calls - 1)
-        of_all = about_everything(query.text)
+        of_all = asks_about_everything(query.text)
         partial, by_model = await self._ask_partial(query.text, themes, spending, room)
         answerable = max(partial.scores, default=0.0)
         # Themes always answer "What are these documents about?", also if the model finds nothing in them.
@@ -135,6 +143,20 @@ class GlobalAnswers:
         if self._allow_calls(query) <= retrieval.usage.calls + spending.begun:
             return brief
         return replace(brief, request=self._make_request(query.text, points, context, history))
+
+    async def _brief_document(self, query: Query, retrieval: Retrieval, hits: Sequence[Hit]) -> Brief:
+        partial = await select_central(hits, self._encoder)
+        points, context = _fit_points(partial.points, self._options.context_tokens)
+        brief = Brief(
+            retrieval=retrieval,
+            context=context,
+            answerable=OF_EVERYTHING,
+            question=query.text,
+            text=stand_in(points),
+            usage=retrieval.usage,
+            introduction=introduce_document(points, hits),
+        )
+        return brief if points else replace(brief, answerable=0.0, refusal="nothing_found")
 
     async def _make_brief(self, brief: Brief) -> Brief:
         """Return the brief of an answer that quotes its passages, or of a refusal."""
@@ -174,7 +196,7 @@ class GlobalAnswers:
 
     async def _without_model(self, question: str, collected: Collected) -> tuple[PartialAnswers, float]:
         """Return the documents' own sentences, and the chance that they answer."""
-        if about_everything(question):
+        if asks_about_everything(question):
             return await select_overview(question, collected, self._encoder, of_all=True), OF_EVERYTHING
         return await asyncio.gather(
             select_overview(question, collected, self._encoder), self._judge.account(question, nearest_passages(collected))

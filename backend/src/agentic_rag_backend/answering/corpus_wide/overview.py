@@ -77,7 +77,7 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class RatedSentence:
     """A statement; ``word_share`` is the share of the question's words in it, by weight."""
 
     passage: Passage
@@ -122,9 +122,9 @@ async def select_overview(question: str, collected: Collected, encoder: TextEnco
     aspect = None if of_all else aspect_of(question)
     if aspect is not None:
         relevant = [index for index in relevant if expresses(candidates[index].passage.text, aspect)]
-    chosen = _choose_sentences(candidates, relevant, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
+    chosen = choose_sentences(candidates, relevant, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
     scores = [sentence.word_share if of_all else sentence.cosine for sentence in candidates]
-    points = [_make_point(candidates[index].passage, scores[index]) for index in chosen]
+    points = [make_point(candidates[index].passage, scores[index]) for index in chosen]
     return PartialAnswers(
         points=tuple(in_order_of_time(points, _date_of)),
         scores=tuple(max(0.0, min(1.0, scores[index])) for index in relevant),
@@ -165,12 +165,12 @@ def _date_of(point: Point) -> tuple[int, int, int] | None:
     return first_date(point.statement) or first_date(point.passages[0].title)
 
 
-def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
+def _select_statements(question: str, collected: Collected) -> list[RatedSentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
     candidates = [
         (
-            _Sentence(passage, stands, cosine),
+            RatedSentence(passage, stands, cosine),
             frozenset(form for form in weights if is_related_form(form, content_forms(passage.text))),
         )
         for chunk, cosine in _list_chunks(collected)
@@ -184,7 +184,7 @@ def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
     total = sum(weighed.values()) or 1.0
     sentences = [replace(sentence, word_share=sum(weighed[form] for form in forms) / total) for sentence, forms in candidates]
     counts: Counter[str] = Counter()
-    chosen: list[_Sentence] = []
+    chosen: list[RatedSentence] = []
     for sentence in sorted(
         sentences, key=lambda sentence: (-sentence.expected, sentence.passage.chunk_id, sentence.passage.start_char)
     ):
@@ -194,7 +194,7 @@ def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
     return chosen
 
 
-def _without_formulas(candidates: Sequence[tuple[_Sentence, frozenset[str]]]) -> list[tuple[_Sentence, frozenset[str]]]:
+def _without_formulas(candidates: Sequence[tuple[RatedSentence, frozenset[str]]]) -> list[tuple[RatedSentence, frozenset[str]]]:
     """Leave out sentences that three documents or more repeat word for word, such as the greeting of a series."""
     documents: defaultdict[frozenset[str], set[str]] = defaultdict(set)
     for sentence, _ in candidates:
@@ -229,21 +229,27 @@ def _question_weights(question: str) -> dict[str, float]:
     return {form: NAME_WEIGHT if form in names else 1.0 for form in content_forms(question)}
 
 
-def _select_central(collected: Collected) -> list[_Sentence]:
+def _select_central(collected: Collected) -> list[RatedSentence]:
     """Return the sentence that states the first finding of each of the best documented themes, if one stands by itself."""
-    sentences: list[_Sentence] = []
+    sentences: list[RatedSentence] = []
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
         passages = theme_passages(theme, collected.visible, 1.0, limit=MAX_FINDINGS)
         stands = [(rate_independence(passage.text), -number) for number, passage in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]
-            sentences.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
+            sentences.append(RatedSentence(passages[best], stands[best][0], 0.0, word_share=score))
     return sentences[:EMBEDDED]
 
 
-def _choose_sentences(
-    sentences: Sequence[_Sentence], relevant: Sequence[int], between: NDArray[np.float32], *, least: float
+def choose_sentences(
+    sentences: Sequence[RatedSentence],
+    relevant: Sequence[int],
+    between: NDArray[np.float32],
+    *,
+    least: float,
+    most: int = MAX_SENTENCES,
+    most_per_document: int = MAX_PER_DOCUMENT,
 ) -> list[int]:
     """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
@@ -262,23 +268,24 @@ def _choose_sentences(
             - SAME_DOCUMENT * repeated
         )
 
-    while remaining and len(chosen) < MAX_SENTENCES:
+    while remaining and len(chosen) < most:
         following = max(remaining, key=lambda index: (gain_of(index), -index))
         remaining.remove(following)
         document = sentences[following].passage.document_id
-        if max_similarity(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
+        if max_similarity(following) <= MAX_ALIKE and documents[document] < most_per_document:
             chosen.append(following)
             documents[document] += 1
     return chosen
 
 
-def _make_point(passage: Passage, score: float) -> Point:
+def make_point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
     text = simplify_sentence(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))
 
 
 _NAMED_THEMES = 2
+_LISTED_THEMES = 15
 _MIN_SENTENCES = 2
 
 
@@ -292,9 +299,11 @@ def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_
         return ""
     documents = len({passage.document_id for point in points for passage in point.passages})
     if of_all:
+        names = [f"“{theme.name}”" for theme in themes[:_LISTED_THEMES]]
+        more = f" and {len(themes) - len(names)} more" if len(themes) > len(names) else ""
         return (
-            f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_count_documents(documents)} "
-            f"states a finding of one of the best documented themes."
+            f"The documents have {len(themes)} themes: {', '.join(names)}{more}; each of these {len(points)} sentences from "
+            f"{_count_documents(documents)} states a finding of one of the best documented themes."
         )
     dates = sorted(year for point in points for year in find_years(point.statement))
     period = f" ({dates[0]} to {dates[-1]})" if dates and dates[0] < dates[-1] else ""

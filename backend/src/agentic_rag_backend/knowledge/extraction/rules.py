@@ -17,26 +17,27 @@ from agentic_rag_backend.domain.graph import (
     NameDescription,
     normalise_name,
 )
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, SUBJECT_NOUNS
+from agentic_rag_backend.knowledge.extraction.names.aliases import alias_pairs, short_forms, without_legal_form
 from agentic_rag_backend.knowledge.extraction.names.foreign import ForeignNames, foreign_language
+from agentic_rag_backend.knowledge.extraction.names.label_lines import bare_heading, find_label_lines
 from agentic_rag_backend.knowledge.extraction.names.name_descriptions import describe_names, name_forms
 from agentic_rag_backend.knowledge.extraction.names.names import DocumentSpellings, Span, find_spans
 from agentic_rag_backend.knowledge.extraction.names.references import with_references
 from agentic_rag_backend.knowledge.extraction.relations.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.relations.validity import Validity, validities
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
-from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
+from agentic_rag_backend.knowledge.extraction.tokens import Tokens, tokenise
+from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, is_file_name, topic
 from agentic_rag_backend.knowledge.extraction.types.ballots import Ballot, WordScores, load_scores, types_of
-from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, OTHER, PERSON
+from agentic_rag_backend.knowledge.extraction.types.entity_types import CODE, DATE, ORGANISATION, OTHER, PERSON
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
 _MAX_NAME_CHARACTERS = 160
-_PLAIN_HEADING_WORDS = 2
 _SPELLED = (DATE, CODE)
 _LIST_MARKS = frozenset({",", "and", "or", "&", ";"})
 _LONGEST_LIST_MARK = 2
+_ANY_NOUN = frozenset[str]().union(*SUBJECT_NOUNS.values())
 _PERSONAL = frozenset({"he", "she", "his", "her"})
 _NEUTRAL = frozenset({"it", "its"})
 
@@ -75,7 +76,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-7"
+        return "rules-8"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -108,22 +109,52 @@ class RuledDocument:
                 foreign.learn(passage.tokens, names)
             spans = [foreign.correct_spans(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
         for passage, names in zip(self._passages, spans, strict=True):
-            passage.topics = [
-                topic_name
-                for topic_name in passage.topics
-                if topic_name is self._title or not _is_plain_heading(topic_name, vocabulary)
-            ]
             _place_names(passage, names)
+        self._drop_labels(vocabulary)
         self.ballots = self._collect_ballots()
+        for ballot in self.ballots.values():
+            words = [word for word in ballot.words if word[0].isalnum() and word.lower() not in FUNCTION_WORDS]
+            ballot.common = sum(map(vocabulary.is_common, words)) / max(len(words), 1)
         self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
         self._short = short_forms(self._types, {key: ballot.words for key, ballot in self.ballots.items()})
         for short, long in self._short.items():
             self._types[short] = self._types[long]
+        for key in [key for key, type_ in self._types.items() if type_ == ORGANISATION]:
+            if (bare := without_legal_form(key)) in self._types:
+                self._types[bare] = ORGANISATION
         self._display = {name.key: name.text for passage in self._passages for name in passage.names}
 
     def extractions(self) -> list[Extraction]:
         return [self._build_extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
+
+    def _drop_labels(self, vocabulary: DocumentSpellings) -> None:
+        """Drop the names and the headings that only label lines of the document have: see `find_label_lines`."""
+        headings = {bare_heading(heading) for passage in self._passages for heading in passage.chunk.location.headings}
+        labels = [find_label_lines(passage.chunk.text, headings) for passage in self._passages]
+        outside = [
+            name
+            for passage, lines in zip(self._passages, labels, strict=True)
+            for name in passage.names
+            if not lines.covers(name.start)
+        ]
+        stated = {name.key for name in outside if name.span.kind in _SPELLED or not name.text.islower()}
+        title = self._title.name if self._title is not None else ""
+        if is_file_name(title) and normalise_name(title) not in (stated if title.isalpha() else {name.key for name in outside}):
+            for passage in self._passages:
+                passage.topics = passage.topics[1:]
+            self._title = None
+        if self._title is not None:
+            stated.update(map(normalise_name, self._title.forms))
+        for passage in self._passages:
+            passage.by_sentence = [[name for name in names if name.key in stated] for names in passage.by_sentence]
+            passage.topics = [
+                topic_name
+                for topic_name in passage.topics
+                if topic_name is self._title
+                or not stated.isdisjoint(map(normalise_name, topic_name.forms))
+                or not _is_plain_heading(topic_name, vocabulary)
+            ]
 
     def _topics_of(self, chunk: Chunk) -> list[TopicName]:
         topics = [self._title] if self._title is not None else []
@@ -196,6 +227,8 @@ class RuledDocument:
             if name.key in self._short:
                 long = self._display.get(self._short[name.key], self._short[name.key])
                 aliases[Alias(name=long, alias=name.text, type=self._types[name.key])] = None
+            elif self._types[name.key] == ORGANISATION and (bare := without_legal_form(name.text)) != name.text:
+                aliases[Alias(name=bare, alias=name.text, type=ORGANISATION)] = None
         return Extraction(
             chunk_id=passage.chunk.id,
             mentions=tuple(mentions),
@@ -213,7 +246,7 @@ class RuledDocument:
         descriptions = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
         for topic_name in passage.topics:
             for form in topic_name.forms:
-                key, description = normalise_name(form), describe_title(name_forms(form), topic_name.name)
+                key, description = normalise_name(form), describe_title(name_forms(form), f"{topic_name.text}.")
                 descriptions[key] = (form, description | descriptions[key][1] if key in descriptions else description)
         # Of places, institutions and works, the nouns around a name often belong to something else: "a suburb of New York".
         sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in descriptions}
@@ -251,8 +284,11 @@ class RuledDocument:
         return relationships
 
     def _implied_subject(self, tokens: Tokens, begin: int, first_name: _Name) -> Node | None:
-        """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
-        if self._title is None or first_name.span.first == begin:
+        """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company".
+
+        A title with common words, such as "Minutes of the meeting", is no subject.
+        """
+        if self._title is None or first_name.span.first == begin or not self._title.is_proper:
             return None
         type_ = self._types[normalise_name(self._title.name)]
         word = tokens.words[begin].lower()
@@ -261,8 +297,8 @@ class RuledDocument:
         described = (
             word in ("the", "this")
             and first_name.span.first > begin + 1
-            and tokens.shapes[begin + 1] == Shape.LOWER
-            and type_ != PERSON
+            and tokens.words[begin + 1] in SUBJECT_NOUNS.get(type_, _ANY_NOUN)
+            and tokens.words[begin + 2] not in ("'s", "’s")
         )
         if not (personal or neutral or described):
             return None
@@ -270,17 +306,13 @@ class RuledDocument:
 
 
 def _is_plain_heading(heading: TopicName, vocabulary: DocumentSpellings) -> bool:
-    """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
+    """Return whether a heading that no sentence mentions names nothing: only several words with capitals are a name.
 
-    Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
+    They are no name if the text also writes all of them in lower case.
     """
     words = [word for word in heading.name.split() if word.lower() not in FUNCTION_WORDS]
-    if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
-        return False
-    if any(any(letter.isupper() for letter in word[1:]) for word in words):
-        return False
-    common = all(vocabulary.is_common(word) for word in words)
-    return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
+    capitalised = len(words) > 1 and all(word.isalpha() and word[0].isupper() for word in words)
+    return not capitalised or all(vocabulary.is_common(word) for word in words)
 
 
 def _build_relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:

@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_LONGEST_LABEL = 40
 _CLOSERS = frozenset("\"'”’)]»``''")
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "col", "capt", "sen", "gov", "vs"})
 _ENDERS = frozenset(".!?…。！？")
@@ -106,8 +107,11 @@ def _split_sentences(
 
 
 def _ends_line(text: str, gap_start: int, gap_end: int, following: str) -> bool:
-    """A blank line, a list mark or a heading ends the sentence; a line wrapped inside a paragraph does not."""
+    """A blank line, a list mark, a heading or the label of a form ends the sentence; a line wrapped in a paragraph does not."""
     if text.count("\n", gap_start, gap_end) > 1 or following in "-*#•|>+":
+        return True
+    colon = text.find(": ", gap_end, gap_end + _LONGEST_LABEL) if following[0].isupper() else -1
+    if colon > 0 and "\n" not in text[gap_end:colon]:
         return True
     line_start = text.rfind("\n", max(0, gap_start - 200), gap_start) + 1
     return text[line_start : line_start + 1] in ("#", "|")

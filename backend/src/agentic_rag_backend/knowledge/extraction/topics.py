@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS, NAME_PARTICLES
 from agentic_rag_backend.knowledge.extraction.types.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.language.titles import is_excerpt
 
@@ -29,6 +29,7 @@ class TopicName:
 
     ``bare`` is the name without a disambiguator, ``head`` the name before a region or a subtitle
     ("Halden" of "Halden, Norway", "Tideway" of "Tideway: a report"); both equal ``name`` if there is nothing to leave out.
+    ``text`` is the title with the description that is no part of the name: "Ann Marsh, botanist".
     A head is a name of its own, since many places or reports share it: the chunk is about it, too, but it is no alias.
     """
 
@@ -36,11 +37,18 @@ class TopicName:
     bare: str
     type: str
     head: str
+    text: str
 
     @property
     def forms(self) -> tuple[str, ...]:
         """The names under which the topic is mentioned, the fullest first."""
         return tuple(dict.fromkeys((self.name, self.bare, self.head)))
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the name is written as a name: all of its words but function words with capitals or numbers."""
+        words = (word for word in self.bare.split() if word.lower() not in FUNCTION_WORDS and word not in NAME_PARTICLES)
+        return not any(word[0].islower() for word in words)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -58,6 +66,19 @@ def _head_of(name: str) -> str:
     words = [*head.split(), *region.split()]
     is_place = bool(head and comma and region) and "," not in region and len(words) <= _LONGEST_PLACE
     return head if is_place and all(word[0].isupper() for word in words) else name
+
+
+def _without_description(name: str) -> str:
+    """Return "Ann Marsh" for "Ann Marsh, botanist", and other titles as they are."""
+    head, _, description = name.partition(", ")
+    words = head.split()
+    named = 1 < len(words) <= _LONGEST_PLACE and all(word[0].isupper() for word in words)
+    return head if named and description[:1].islower() and words[0].lower() not in FUNCTION_WORDS else name
+
+
+def is_file_name(title: str) -> bool:
+    """Return whether a title is written like the name of a file: one word with a digit or an underscore, or in lower case."""
+    return not any(map(str.isspace, title)) and (title.islower() or "_" in title or any(map(str.isdigit, title)))
 
 
 def without_diacritics(text: str) -> str:
@@ -82,12 +103,13 @@ def topic(text: str, *, from_title: bool) -> TopicName | None:
     words = normalise_name(name).split()
     if all(word in _NAMELESS or word.isdigit() for word in words) and not from_title:
         return None
+    text, name = name, _without_description(name)
     bare, type_ = name, OTHER
     if name.endswith(")"):
         opening = name.rfind(" (")
         if opening > 0:
             bare, type_ = name[:opening].rstrip(), type_from_disambiguator(name[opening + 2 : -1])
-    return TopicName(name, bare, type_, _head_of(bare))
+    return TopicName(name, bare, type_, _head_of(bare), text)
 
 
 def find_form(text: str, form: str) -> list[tuple[int, int]]:

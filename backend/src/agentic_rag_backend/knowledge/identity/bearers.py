@@ -64,11 +64,14 @@ class Division:
 def apart(bearer_a: Bearer, bearer_b: Bearer) -> bool:
     """Return whether two documents speak of two bearers.
 
-    They do if one description excludes the other, or if their kinds differ and the documents share less than two names.
+    They do if one description excludes the other, or if the documents share less than two names and the kinds differ, or the
+    professions and the places of work.
     """
-    if bearer_a.description.excludes_bearer(bearer_b.description):
+    description_a, description_b = bearer_a.description, bearer_b.description
+    if description_a.excludes_bearer(description_b):
         return True
-    return bearer_a.description.has_other_kind(bearer_b.description) and len(bearer_a.near & bearer_b.near) < MIN_SHARED
+    differ = description_a.has_other_kind(description_b) or description_a.works_elsewhere(description_b)
+    return differ and len(bearer_a.near & bearer_b.near) < MIN_SHARED
 
 
 def divide(bearers: Iterable[Bearer]) -> Division:

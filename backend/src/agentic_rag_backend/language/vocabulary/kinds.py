@@ -33,10 +33,13 @@ _FIELDS = {
     "person/faith": "bishop archbishop priest monk nun abbot vicar missionary rabbi imam cardinal",
     "person/crime": "murderer thief burglar robber swindler smuggler outlaw",
     "person*/letters": "writer author editor journalist critic essayist biographer",
-    "person*/public": "politician minister senator mayor governor councillor ambassador diplomat lawyer judge barrister "
-    "solicitor soldier officer general colonel captain admiral sailor historian teacher professor lecturer "
-    "merchant businessman businesswoman banker entrepreneur farmer activist philanthropist explorer chair chairman chairwoman "
-    "president secretary economist philosopher psychologist physician doctor architect photographer king queen prince princess",
+    "person*/public": "politician minister senator mayor governor councillor ambassador diplomat activist philanthropist "
+    "explorer architect photographer king queen prince princess",
+    "person*/law": "lawyer judge barrister solicitor",
+    "person*/arms": "soldier officer general colonel captain admiral sailor",
+    "person*/science": "researcher historian economist philosopher psychologist physician",
+    "person*/trade": "merchant businessman businesswoman banker entrepreneur farmer accountant",
+    "person*/role": "teacher professor lecturer doctor chair chairman chairwoman president secretary",
     "vessel/frigate": "frigate",
     "vessel/destroyer": "destroyer",
     "vessel/battleship": "battleship",
@@ -107,6 +110,10 @@ DISCIPLINES = {comparable(name): person for name, person in _SCHOLARSHIP.items()
 """The noun for somebody of a discipline, by its form."""
 DEEDS = {comparable(verb): person for verb, person in _DEEDS.items()}
 """The noun for somebody by whom something was done, by the form of the participle."""
+
+
+ROLES = frozenset(kind for kind, field in FIELDS.items() if field.name == "role")
+"""Nouns that go with any profession: a professor may be a lawyer."""
 
 
 def fields_of(kinds: Iterable[str]) -> frozenset[Field]:

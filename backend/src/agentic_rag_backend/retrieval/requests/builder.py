@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Re
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
+from agentic_rag_backend.language.overviews import asks_about_everything
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights
@@ -89,7 +90,7 @@ class RequestDefaults:
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
-        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels)
+        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels, question)
         return Resolved(
             limit=low_limit,
             high_limit=high_limit,
@@ -98,11 +99,11 @@ class RequestDefaults:
             warnings=about_legs or warnings,
         )
 
-    def _choose_limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool) -> tuple[int, int]:
+    def _choose_limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool, question: str) -> tuple[int, int]:
         low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
-        if strategy == "global":
+        if strategy == "global" or (strategy == "auto" and asks_about_everything(question)):
             # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
-            return low, overrides.limit or MAX_THEMES
+            return low, overrides.high_limit or overrides.limit or MAX_THEMES
         if strategy == "community":
             return low, overrides.limit or self.high_limit
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)

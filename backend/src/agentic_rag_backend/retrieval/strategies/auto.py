@@ -22,6 +22,7 @@ from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.legs import search_all
 from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
+from agentic_rag_backend.retrieval.themes.overviews import Overviews
 from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
@@ -97,6 +98,7 @@ class Auto:
     Args:
         strategies: those of `CHEAPER` and `WITH_TREE`, by name. The low level chooses between `graph` and `hybrid` itself.
         graphs: tells whether a question names an entity.
+        overviews: retrieves for questions that ask for an overview of all documents, or of a document that they name.
         trees: tells whether the tenant has a RAPTOR tree.
         encoder: estimates the cost of the vector of a question.
         latencies: recent durations. This class records those of its own choices.
@@ -107,6 +109,7 @@ class Auto:
         self,
         strategies: Mapping[str, Retriever],
         *,
+        overviews: Overviews,
         graphs: TenantGraphs,
         trees: TreeCatalogue,
         encoder: QueryEncoder,
@@ -115,6 +118,7 @@ class Auto:
     ) -> None:
         self._rounds = rounds
         self._strategies = strategies
+        self._overviews = overviews
         self._graphs = graphs
         self._trees = trees
         self._encoder = encoder
@@ -122,20 +126,17 @@ class Auto:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
-        choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited_strategy(query))
+        choice = self._choose_affordable(query)
+        if choice is None and "low_strategy" not in query.options:
+            overview = await self._overviews.find(query)
+            if overview is not None:
+                return _trace_choice(overview, Choice(overview.trace.strategy, "the question asks for an overview"))
+        choice = choice or self._choose_within(query, await self._choose_suited_strategy(query))
         routed_query = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
         retrieval = await self._strategies[choice.strategy].retrieve(routed_query)
         self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
-        name = retrieval.trace.strategy
-        about: dict[str, Any] = {"strategy": name, "because": choice.because}
-        if choice.expected_ms is not None:
-            about["expected_ms"] = round(choice.expected_ms, 1)
-        methods = tuple(dict.fromkeys((name, *retrieval.trace.methods_used)))
-        details = {**retrieval.trace.details, "auto": about}
-        if choice.rounds and "low_level" in details:
-            details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
-        return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
+        return _trace_choice(retrieval, choice)
 
     def _choose_affordable(self, query: Query) -> Choice | None:
         """Return the strategy without cost if the others cost more than ``options.max_cost``."""
@@ -187,6 +188,19 @@ class Auto:
 
     def _expect_duration(self, query: Query, strategy: str) -> float | None:
         return self._latencies.estimate_latency(query.tenant_id, strategy)
+
+
+def _trace_choice(retrieval: Retrieval, choice: Choice) -> Retrieval:
+    """Return the retrieval with the choice in its trace."""
+    name = retrieval.trace.strategy
+    about: dict[str, Any] = {"strategy": name, "because": choice.because}
+    if choice.expected_ms is not None:
+        about["expected_ms"] = round(choice.expected_ms, 1)
+    methods = tuple(dict.fromkeys((name, *retrieval.trace.methods_used)))
+    details = {**retrieval.trace.details, "auto": about}
+    if choice.rounds and "low_level" in details:
+        details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
+    return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
 
 
 KEPT = 32

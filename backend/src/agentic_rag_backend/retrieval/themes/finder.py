@@ -178,6 +178,7 @@ class ThemeSearch:
         rated: whether a model rates their relevance.
         rating_share: weight in [0, 1] of a theme's own rating in its score. The rest is its nearness to the question.
         entities: ids of entities. Only communities that contain one of them are themes. None: all communities.
+        coarsest: whether all communities of level 0 are candidates, without a search, unless ``options.level`` names a level.
     """
 
     limit: int
@@ -187,6 +188,7 @@ class ThemeSearch:
     rated: bool = False
     rating_share: float = 0.0
     entities: frozenset[str] | None = None
+    coarsest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,14 +268,14 @@ class ThemeFinder:
         )
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector) -> _Candidates:
-        if search.entities is None:
+        cosine: dict[str, float] = {}
+        if search.coarsest and "level" not in query.options:
+            communities = await self._stores.graph.communities(query.tenant_id, pointer.generation, level=0, members=False)
+        elif search.entities is None:
             communities, cosine = await self._search_themes(query, search, pointer, vector)
         else:
             all_communities = await self._stores.graph.communities(query.tenant_id, pointer.generation) if search.entities else []
-            communities, cosine = (
-                [community for community in all_communities if not search.entities.isdisjoint(community.entity_ids)],
-                {},
-            )
+            communities = [community for community in all_communities if not search.entities.isdisjoint(community.entity_ids)]
         if "level" in query.options:
             communities = [community for community in communities if community.level == query.options["level"]]
         if not communities:

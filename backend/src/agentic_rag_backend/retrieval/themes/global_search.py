@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Backing, Query, Retrieval, Trace
-from agentic_rag_backend.language.words import content_forms, words
+from agentic_rag_backend.language.overviews import asks_about_everything
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -18,19 +18,6 @@ NEAREST = 30
 """Passages that support an answer without a model."""
 RATING_SHARE = 0.1
 """Weight of a theme's rating in its score. Such questions are near to no particular theme, so the rating decides among them."""
-
-
-_OF_EVERYTHING = frozenset(
-    word.form
-    for word in words(
-        "theme topic subject issue matter content information document text file source collection corpus corpora dataset "
-        "library archive material main central key major important principal chief common recurring recur frequent general "
-        "overall broad whole entire everything overview summary summarise summarize outline describe explain list name tell give "
-        "discuss mention cover covered speak talk appear occur come again repeatedly often most idea story thing point "
-        "here available"
-    )
-)
-"""Words of questions that ask for an overview and name no subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +44,7 @@ class GlobalRetriever:
         """Return at most ``query.high_limit`` themes within the budget, best first. No theme is an ancestor of another."""
         # Two calls are reserved: one for at least one partial answer, and one for the final answer.
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
-        of_all = about_everything(query.text)
+        of_all = asks_about_everything(query.text)
         search = ThemeSearch(
             limit=min(query.high_limit, MAX_THEMES),
             budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
@@ -65,6 +52,7 @@ class GlobalRetriever:
             max_examined=MAX_THEMES,
             rated=query.options.get("rate") == "model",
             rating_share=1.0 if of_all else RATING_SHARE,
+            coarsest=of_all,
         )
         themes = await self._finder.find(query, search, spending)
         return Retrieval(
@@ -92,9 +80,3 @@ class GlobalRetriever:
             return None
         retrieval = await self._passages.retrieve(replace(query, limit=NEAREST, min_score=0.0))
         return Backing(hits=retrieval.hits[:NEAREST], relevance=retrieval.relevance) if retrieval.hits else None
-
-
-def about_everything(question: str) -> bool:
-    """Tell whether a question asks for an overview of the documents and names no subject."""
-    forms = content_forms(question)
-    return bool(forms) and forms <= _OF_EVERYTHING

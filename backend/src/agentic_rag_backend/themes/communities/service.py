@@ -85,6 +85,7 @@ class CommunityService:
             publisher=publisher,
             up_to_date=UpToDateCheck(reader=self._reader, restorer=restorer),
             detection=detection or DetectionOptions(),
+            vectors=vectors,
         )
 
     async def request_rebuild(self, tenant: TenantId, options: RebuildOptions | None = None) -> Job:

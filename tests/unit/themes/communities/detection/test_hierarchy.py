@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.graph import WeightedEdge
-from agentic_rag_backend.themes.communities.detection import hierarchy as detection
+from agentic_rag_backend.themes.communities.detection import top_level
 from agentic_rag_backend.themes.communities.detection.hierarchy import (
     Detection,
     DetectionOptions,
@@ -24,6 +24,7 @@ from agentic_rag_backend.themes.communities.detection.hierarchy import (
 )
 from agentic_rag_backend.themes.communities.detection.leiden import PreviousDivision
 from agentic_rag_backend.themes.communities.detection.small_clusters import CoOccurrence
+from agentic_rag_backend.themes.communities.detection.top_level import DocumentMentions
 
 
 def edge(source: str, target: str, weight: float = 1.0) -> WeightedEdge:
@@ -241,6 +242,23 @@ def test_many_roots_get_a_coarser_level() -> None:
     assert {each.members for each in flat.communities if each.base} == {each.members for each in grouped.communities if each.base}
 
 
+def test_unconnected_clusters_are_grouped_by_documents() -> None:
+    """Clusters of one document share a root, and so do clusters of similar documents. Without documents they stay apart."""
+    edges = [edge(f"{cluster:02}{a}", f"{cluster:02}{b}") for cluster in range(12) for a, b in ("xy", "yz", "xz")]
+    entities, options = names_of(edges), DetectionOptions(max_roots=4)
+    mentions = [{f"{cluster:02}{member}": 2 for cluster in (number, 11 - number) for member in "xyz"} for number in range(6)]
+    similar = [(0, 1, 0.5), (2, 3, 0.5), (4, 5, 0.5)]
+    for documents, expected in [
+        (DocumentMentions(), 12),
+        (DocumentMentions(mentions), 6),
+        (DocumentMentions(mentions, similar), 3),
+    ]:
+        found = detect_communities(edges, entities=entities, options=options, documents=documents)
+        check_hierarchy(found, entities, options)
+        assert len(roots(found)) == expected
+    assert {member[:2] for member in roots(found)[0]} == {"00", "01", "10", "11"}
+
+
 def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of unconnected groups keep the number of roots high, although all others can be joined."""
     edges = planted(200, 5, between=4)
@@ -251,7 +269,7 @@ def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> No
     entities, options = names_of(edges), DetectionOptions(resolution=8.0)
     largest = []
     for share in (1.0, 0.2):
-        monkeypatch.setattr(detection, "_LARGEST_SHARE", share)
+        monkeypatch.setattr(top_level, "LARGEST_SHARE", share)
         found = detect_communities(edges, entities=entities, options=options)
         check_hierarchy(found, entities, options)
         assert any(not each.base for each in found.communities if each.level == 0)

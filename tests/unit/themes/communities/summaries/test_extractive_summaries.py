@@ -85,7 +85,7 @@ def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> Non
     assert set(summary.sources) == {source for each in used for source in each.sources}
     assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
     assert all(finding.sources for finding in summary.findings)
-    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@6", "f")
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@7", "f")
 
 
 def test_sentences_end_and_are_on_one_line() -> None:
@@ -192,9 +192,9 @@ def themed(documents: int = 2) -> SummaryEvidence:
     return SummaryEvidence(fingerprint="f", entity_count=2, entities=entities, facts=facts, passages=3)
 
 
-def test_title_is_the_central_entity_and_the_phrase_that_contrasts_most() -> None:
+def test_title_is_the_central_entities_and_the_phrase_that_contrasts_most() -> None:
     summary = extractive_summary(themed(), {"tidal": 3.0, "arrai": 3.0, "council": 1.0})
-    assert summary.name == "Halden Institute: tidal array"
+    assert summary.name == "Halden Institute and Mira Voss: tidal array"
     assert summary.title == Label(summary.name), "without passages, so it is shown and withheld with the prose"
     assert {Support("d0", 1, "c0")} <= set(summary.sources), "the prose rests on the passages of the title's words"
 
@@ -203,7 +203,7 @@ def test_title_differs_from_the_titles_of_the_children() -> None:
     child = extractive_summary(themed(), {})
     parent = extractive_summary(replace(themed(), fingerprint="p", children=(child,)), {})
     assert parent.name != child.name
-    assert parent.name.startswith("Halden Institute: ")
+    assert parent.name.startswith("Halden Institute")
 
 
 def test_introduction_counts_documents_and_years_and_rests_on_them() -> None:
@@ -221,4 +221,4 @@ def test_a_theme_of_one_document_has_no_introduction() -> None:
 
 def test_sentences_with_dates_are_in_order_of_time() -> None:
     text = extractive_summary(themed(), {}).summary
-    assert text.index("in 2009") < text.index("in 2014") < text.index("Fishers asked")
+    assert text.index("in 2009") < text.index("in 2014")

@@ -12,7 +12,26 @@ from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.prompts.inquiry import Inquiry
 
 DEFAULT_ONTOLOGY = Ontology(
-    tuple(map(EntityType, ("person", "organisation", "place", "work", "event", "product", "concept", "date")))
+    tuple(
+        map(
+            EntityType,
+            [
+                "person",
+                "organisation",
+                "place",
+                "work",
+                "event",
+                "product",
+                "software",
+                "standard",
+                "law",
+                "form",
+                "quantity",
+                "concept",
+                "date",
+            ],
+        )
+    )
 )
 PROMPT = "extraction"
 _TOKENS_PER_ENTITY, _TOKENS_PER_RELATIONSHIP = 40, 70

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from agentic_rag_backend.knowledge.extraction.lexicon import ORGANISATION_HEADS
+from agentic_rag_backend.knowledge.extraction.lexicon import LEGAL_FORMS, ORGANISATION_HEADS
 from agentic_rag_backend.knowledge.extraction.names.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.extraction.types.entity_types import ORGANISATION, OTHER, PERSON
@@ -58,6 +58,14 @@ def acronyms_of(words: Sequence[str], *, longest: int) -> set[str]:
         for acronym in acronyms
         if acronym.isascii() and acronym[:1].isalpha() and (exact or is_acronym_of(acronym.upper(), words)) and len(acronym) > 1
     }
+
+
+def without_legal_form(name: str) -> str:
+    """Return a company's name without the words of its legal form ("Acme" for "Acme, Inc"); as it is if nothing is left."""
+    words = name.split()
+    while len(words) > 1 and words[-1].lower().rstrip(".") in LEGAL_FORMS:
+        words.pop()
+    return name if words[-1] in ("&", "and", "of") else " ".join(words).rstrip(",")
 
 
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:

@@ -8,7 +8,9 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     CONNECTORS,
     EVENT_HEADS,
     FUNCTION_WORDS,
+    GENERATIONS,
     INNER_TITLES,
+    LABELS,
     NAME_PARTICLES,
     OF_HEADS_WITH_AND,
     ORGANISATION_HEADS,
@@ -18,9 +20,11 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_HEADS,
     word_set,
 )
-from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end, is_year
 
 MAX_NAME_WORDS = 14
+_SHORT_LINE = 50
+"""Characters of a line that no paragraph has: a name does not continue on the next one."""
 NAME_SHAPES = frozenset({Shape.CAPITAL, Shape.UPPER, Shape.INITIAL})
 SKIPPED = word_set("i i'm i'd i've i'll i’m vs pm am")
 _HEADS = ORGANISATION_HEADS | PLACE_HEADS | EVENT_HEADS | WORK_HEADS
@@ -62,7 +66,7 @@ class Extension:
         if shape in NAME_SHAPES:
             return int(self._name_continues(start, stop))
         if shape == Shape.NUMBER:
-            return int(len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word))
+            return int(self._number_continues(stop))
         if word == "." and self._takes_full_stop(stop):
             return 1
         following = stop + 1
@@ -82,6 +86,13 @@ class Extension:
             return 2 * int(self._shapes[following] in NAME_SHAPES and self._head_follows(following))
         return 0
 
+    def _number_continues(self, stop: int) -> bool:
+        word = self._words[stop]
+        if self._shapes[stop - 1] == Shape.UPPER and word.replace(".", "").isdigit():
+            # ISO 9001, IEEE 802.11; five digits are a postcode.
+            return len(word) <= 4 + 2 * ("." in word) and not is_year(word)
+        return len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word)
+
     def _is_nickname(self, quote: int) -> bool:
         """Return whether a word in quotation marks is inside a name: Wilhelm "Willi" Keller."""
         if quote + 3 >= self._end or self._words[quote + 2] != '"':
@@ -95,7 +106,23 @@ class Extension:
             return False
         if lower in FUNCTION_WORDS and self._words[stop - 1].endswith("."):
             return False
+        if self._ends_before(start, stop, lower):
+            return False
         return lower == "i" or (lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop)
+
+    def _ends_before(self, start: int, stop: int, lower: str) -> bool:
+        """Return whether a name ends: before a label ("Emily Hart Register: 7"), after a short line or a legal form."""
+        last, begin = self._tokens.ends[stop - 1], self._tokens.starts[stop]
+        following = self._words[stop + 1] if stop + 1 < self._end else ""
+        if following == ":" and self._tokens.starts[stop + 1] == self._tokens.ends[stop]:
+            return True
+        if lower in LABELS and (following == "#" or (following and self._shapes[stop + 1] == Shape.NUMBER)):
+            return True
+        if stop - start > 1 and self._words[stop - 1].lower() in COMPANY_SUFFIXES and lower not in COMPANY_SUFFIXES:
+            return self._words[stop - 1].lower() not in GENERATIONS
+        if "\n" not in self._tokens.text[last:begin]:
+            return False
+        return last < _SHORT_LINE or "\n" in self._tokens.text[last - _SHORT_LINE : last]
 
     def _opens_title(self, index: int, lower: str) -> bool:
         """Return whether a title before a person's name starts at ``index``: "Afghan | Prime Minister Keller"."""
@@ -163,7 +190,8 @@ class Extension:
 
     def _joins_with_and(self, start: int, stop: int) -> bool:
         following = stop + 1
-        if self._shapes[following] not in NAME_SHAPES:
+        if self._shapes[following] not in NAME_SHAPES or self._words[start].replace(".", "").isupper():
+            # "IBM and International Business Machines" are two names.
             return False
         if any(word.lower() in OF_HEADS_WITH_AND for word in self._words[start:stop]) and any(
             word in ("of", "for") for word in self._words[start:stop]

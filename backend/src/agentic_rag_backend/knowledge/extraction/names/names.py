@@ -9,6 +9,7 @@ Code identifiers in prose: snake_case, camelCase, dotted paths, calls, and text 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -80,23 +81,27 @@ class Span:
 class DocumentSpellings:
     """How words are spelled across a document: which occur in lower case, which capitalised inside a sentence."""
 
-    lower: set[str] = field(default_factory=set)
-    capitalised: set[str] = field(default_factory=set)
+    lower: Counter[str] = field(default_factory=Counter)
+    capitalised: Counter[str] = field(default_factory=Counter)
 
     def add(self, tokens: Tokens) -> None:
         """Count the words of one chunk."""
         for begin, end in tokens.sentences:
             for index in range(begin, end):
                 shape = tokens.shapes[index]
-                if shape == Shape.LOWER:
-                    self.lower.add(tokens.words[index])
-                elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] != Shape.PUNCTUATION:
-                    self.capitalised.add(tokens.words[index])
+                if shape == Shape.LOWER and "@" not in tokens.words[max(begin, index - 1) : index + 2]:
+                    self.lower[tokens.words[index]] += 1
+                elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] not in (Shape.PUNCTUATION, Shape.NUMBER):
+                    self.capitalised[tokens.words[index]] += 1
 
     def is_common(self, word: str) -> bool:
         """Return whether the document also writes ``word``, or its plural or singular, in lower case."""
         lower = word.lower()
         return lower in self.lower or lower + "s" in self.lower or (lower.endswith("s") and lower[:-1] in self.lower)
+
+    def is_mostly_common(self, word: str) -> bool:
+        """Return whether the document writes ``word`` in lower case more often than with capitals inside a sentence."""
+        return self.lower[word.lower()] > self.capitalised[word]
 
 
 def _gap_follows(tokens: Tokens, index: int) -> bool:
@@ -179,9 +184,9 @@ class _Sentence:
 
     def _opens_clause(self, index: int) -> bool:
         """Return whether the word's position may explain its capital: after a full stop, a quotation mark, a bullet."""
-        if index == self._begin:
+        before = self._words[index - 1] if index > self._begin else ""
+        if not before or (index == self._begin + 1 and before in "-–—"):
             return True
-        before = self._words[index - 1]
         return self._shapes[index - 1] == Shape.PUNCTUATION and before not in ",)'’&/-–—;" and before.lower() not in ("'s", "’s")
 
     def _name_start(self, index: int) -> int | None:
@@ -207,7 +212,11 @@ class _Sentence:
         if any(letter.isupper() for letter in word[1:]):
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
-            return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
+            return (
+                not (lower.endswith("ly") and len(lower) > len("emily"))
+                and (lower not in COMMON_INITIALS or lower in _COMPASS)
+                and not self._is_plain(word)
+            )
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
@@ -222,7 +231,7 @@ class _Sentence:
         if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _EMPHASIS):
             return True
         if lower.endswith("ed"):
-            return following in _AFTER_PARTICIPLE
+            return following not in _AFTER_NAME
         return lower.endswith("s") and following in _PLURAL_VERBS
 
     def _is_plain(self, word: str) -> bool:
@@ -243,9 +252,12 @@ class _Sentence:
         lower = word.lower()
         if self._shapes[index] == Shape.INITIAL or lower in WEEKDAYS or (lower in MONTHS and lower != "may"):
             return False
+        if len(word) >= _SHORTEST_WORD and self._vocabulary.is_mostly_common(word):
+            return False
         if self._shapes[index] == Shape.UPPER:
             return lower not in _ORDINARY_ACRONYMS
-        return lower not in FUNCTION_WORDS and lower not in GENERIC_ALONE
+        opener = lower.replace("’", "'").replace("'", "-").partition("-")[0]
+        return lower not in GENERIC_ALONE and (lower if len(opener) < 2 else opener) not in FUNCTION_WORDS
 
     def _quoted_end(self, index: int) -> int:
         """Return the token after a quoted title that starts after ``index``, or ``index`` if the quotation is no title."""
@@ -259,8 +271,9 @@ class _Sentence:
             return index
         if stop >= limit or stop == start or self._shapes[start] not in (*NAME_SHAPES, Shape.NUMBER):
             return index
-        if self._words[index] in _EMPHASIS and self._words[stop - 1] in ".:":
-            # A run-in heading: "**Seabed.** A survey …".
+        last_word = self._words[stop - 1]
+        if self._words[index] in _EMPHASIS and (last_word in ".:" or (stop == start + 1 and last_word.endswith("ed"))):
+            # A run-in heading: "**Seabed.** A survey …", "**Agreed** to ask …".
             return index
         inside = range(start, stop)
         content = [
@@ -317,8 +330,10 @@ _COMMON_ENDINGS = (
     "onal",
     "ual",
 )
-_AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for between during")
+_AFTER_NAME = word_set("was is had has were are will would did does can could who and or 's ’s , ( became died")
 _PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
 _ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
 _SHORT_QUOTATION = 5
+_SHORTEST_WORD = 4
+"""Letters of a word in capitals that may be the same word as in lower case: SELECT, unlike WHO or US."""
 _COMPASS = word_set("new north south east west northern southern eastern western central high old")

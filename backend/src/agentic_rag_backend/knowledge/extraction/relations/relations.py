@@ -9,13 +9,14 @@ from itertools import pairwise
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, word_set
 from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
-from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, PLACE
+from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, ORGANISATION, PLACE
 from agentic_rag_backend.knowledge.relation_types import NEGATION
 
 MAX_PER_SENTENCE = 8
 MAX_FACT_CHARACTERS = 2000
 RELATED = "related_to"
 _MAX_WORDS = 5
+_MAX_RELATION_WORDS = 3
 _IN_A_LIST = 0.9
 
 _PHRASES = """
@@ -104,6 +105,10 @@ _DENIALS = frozenset({"not", "never", "denied", "denies"})
 _DENIAL_REACH = 3
 _OFFICES_OF = frozenset(_PATTERNS[tuple(office.split())] for office in _OFFICES)
 """Relations that only the name directly after the phrase has: "the chair of the board, Ann, met Bob" says nothing of Bob."""
+_OTHER_PHRASE = (FUNCTION_WORDS - _DROPPED - {"of"}) | {",", "(", ")", '"'}
+"""Words between a phrase and a name that belong to something else: "stages built in three days by crews from Carrow"."""
+_AUXILIARIES = frozenset(["was", "is", "were", "are", "has", "had"])
+_PREPOSITIONS = frozenset(["on", "in", "of", "at", "for", "from", "with", "by", "near", "to"])
 _STOPS = frozenset({".", ";", ":"})
 _LIST_MARKS = word_set(", and or the & ; as well")
 
@@ -159,6 +164,10 @@ def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, p
     pattern = _find_phrase(words)
     if pattern is not None:
         relation, at = pattern
+        if target.type == ORGANISATION and relation == "directed":
+            relation = "leads"
+        if target.type == DATE and not relation.endswith(("_on", "_in")):
+            relation = RELATED
         return Pair(source, target, f"{NEGATION}{relation}" if _has_denial(words[:at]) else relation, 1.0)
     if previous is not None and previous.target is neighbour and is_adjectival(neighbour.name) and _is_noun_phrase(words):
         # "published by the American company Prometheus": the relationship of the adjective belongs to the noun.
@@ -188,7 +197,12 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
     if content[0] in ("not", "never") and len(content) > 1:
         content = content[1:]
         return Pair(source, target, f"{NEGATION}{'_'.join(map(_to_slug, content))}", 0.8)
-    return Pair(source, target, "_".join(_to_slug(word) for word in content), 0.8)
+    relation = "_".join(map(_to_slug, content)) if len(content) <= _MAX_RELATION_WORDS else RELATED
+    begin = source.first - 1 - (source.first > 1 and tokens.words[source.first - 1].lower() == "the")
+    if begin > 0 and words[0] in _AUXILIARIES and tokens.words[begin].lower() in _PREPOSITIONS:
+        # "The house on Fish Street was sold in 2011" says nothing of the street.
+        relation = RELATED
+    return Pair(source, target, relation, 0.8)
 
 
 def _inner_words(tokens: Tokens, node: Node, right: Node) -> list[str]:
@@ -202,7 +216,10 @@ def _find_phrase(words: list[str]) -> tuple[str, int] | None:
     for end in range(len(words), 0, -1):
         for length in range(min(_LONGEST_PATTERN, end), 0, -1):
             relation = _PATTERNS.get(tuple(words[end - length : end]))
-            if relation is not None and (relation not in _OFFICES_OF or _DROPPED.issuperset(words[end:])):
+            after = words[end:]
+            if relation is not None and (
+                _DROPPED.issuperset(after) if relation in _OFFICES_OF else _OTHER_PHRASE.isdisjoint(after)
+            ):
                 return relation, end - length
     return None
 

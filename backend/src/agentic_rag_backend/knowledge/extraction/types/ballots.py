@@ -19,7 +19,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.knowledge.extraction.lexicon import REGIONS
+from agentic_rag_backend.knowledge.extraction.lexicon import REGIONS, THING_CUES
 from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.names.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
@@ -34,6 +34,7 @@ from agentic_rag_backend.knowledge.extraction.types.entity_types import (
     may_be_personal,
     type_from_context,
     type_from_words,
+    type_of_thing,
 )
 
 FILE = "word_scores.npz"
@@ -123,6 +124,8 @@ def load_scores() -> WordScores:
 
 _MOST_VOTES = 6.0
 _LEAST_VOTES = 0.6
+_TELLING_USES = 3
+_THING_WEIGHT = 2.0
 _VOTED = (PERSON, ORGANISATION, PLACE, WORK)
 _PLAIN = (0.0, 0.0, 0.0)
 RELATIONS = ("ends", "opens", "ended_by", "opened_by", "listed")
@@ -134,7 +137,7 @@ class Ballot:
     """What a document says about the type of one name.
 
     ``uses`` has, for each occurrence, the two words before it and the two after it, nearest last and first; "" at the ends of
-    the sentence.
+    the sentence. ``common`` is the share of the name's words that the document also writes in lower case.
     """
 
     key: str
@@ -142,6 +145,7 @@ class Ballot:
     votes: Votes = field(default_factory=dict)
     uses: list[tuple[str, str, str, str]] = field(default_factory=list)
     quoted: int = 0
+    common: float = 0.0
 
     def vote(self, type_: str, weight: float) -> None:
         """Add the vote of a rule."""
@@ -162,16 +166,25 @@ class Ballot:
         for type_, weight in type_from_context(tokens, span, sentence):
             self.vote(type_, weight)
 
+    def thing_votes(self) -> dict[str, float]:
+        """Return the votes for each type of things. Of many uses, a few votes are chance: "the Microsoft browser"."""
+        share = min(len(self.uses), _TELLING_USES) / max(len(self.uses), 1)
+        return {thing: self.votes.get(thing, 0.0) * share for thing in THING_CUES}
+
     def features(self) -> dict[str, float]:
         """Return the features that are not 0, by name."""
         words = [word for word in self.words if word[0].isalnum()] or self.words
         inner = type_from_words(self.words)
         features = {f"votes_{type_}": min(self.votes.get(type_, 0.0), _MOST_VOTES) for type_ in _VOTED}
+        features[f"votes_{WORK}"] = min(self.votes.get(WORK, 0.0) + _THING_WEIGHT * sum(self.thing_votes().values()), _MOST_VOTES)
         if inner is not None:
             features[f"own_{inner[0]}"] = inner[1]
         features[f"words_{min(len(words), 4)}"] = 1.0
         single = words[0] if len(words) == 1 else ""
         features["acronym"] = float(single.isupper())
+        features["mixed"] = float(any(letter.isupper() for letter in single[1:]) and not single.isupper())
+        features["common"] = self.common
+        features["common_word"] = self.common * (len(words) == 1)
         features["adjective"] = float(bool(single) and is_adjectival(single))
         features["region"] = float(self.key in REGIONS)
         features["of"] = float("of" in words)
@@ -276,5 +289,8 @@ def _choose_type(ballot: Ballot, odds: Sequence[float]) -> str:
     if best != OTHER:
         return best
     inner = type_from_words(ballot.words)
-    work = ballot.votes.get(WORK, 0.0) >= _LEAST_VOTES or (inner is not None and inner[0] == WORK)
-    return WORK if work else OTHER
+    votes = {WORK: ballot.votes.get(WORK, 0.0), **ballot.thing_votes()}
+    voted = max(votes, key=lambda thing: votes[thing])
+    if votes[voted] >= _LEAST_VOTES:
+        return voted
+    return WORK if inner is not None and inner[0] == WORK else type_of_thing(ballot.words, ballot.common)

@@ -16,6 +16,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     PLACE_OPENERS,
     PLACE_PREPOSITIONS,
     ROLE_NOUNS,
+    THING_CUES,
     UNDERTAKINGS,
     WORK_CUES,
     WORK_HEADS,
@@ -26,14 +27,19 @@ from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 
 PERSON, ORGANISATION, PLACE, WORK, GROUP = "person", "organisation", "place", "work", "group"
 DATE, CODE, OTHER = "date", "code", "other"
+SOFTWARE, STANDARD, EVENT, CONCEPT = "software", "standard", "event", "concept"
 
 Votes = dict[str, float]
 _PREDICATES = (
     (ROLE_NOUNS, PERSON),
     (WORK_CUES | WORK_HEADS, WORK),
     (PLACE_HEADS, PLACE),
+    *((cues, thing) for thing, cues in THING_CUES.items()),
     (ORGANISATION_HEADS, ORGANISATION),
 )
+_HONOURS = frozenset(["award", "awards", "prize", "medal", "trophy", "cup"])
+_STANDARD_NUMBER = 3
+"""Digits of the number of a standard, at least: ISO 9001."""
 
 
 def type_from_words(words: list[str]) -> tuple[str, float] | None:
@@ -56,6 +62,23 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
         if head in heads or head.removesuffix("s") in heads:
             return name, 3.0
     return _type_from_form(words)
+
+
+def type_of_thing(words: list[str], common: float) -> str:
+    """Return the type of a name that is no person, organisation or place, from its words; ``common``: see `Ballot`."""
+    lowered = [word.lower() for word in words]
+    head = _head_word(lowered)
+    if len(words) > 1:
+        for thing, cues in THING_CUES.items():
+            if head in cues or (thing == "form" and lowered[0] in cues):
+                return thing
+        if words[0].isupper() and len(words[1]) >= _STANDARD_NUMBER and words[1].replace(".", "").isdigit():
+            return STANDARD
+        if head in EVENT_HEADS - _HONOURS:
+            return EVENT
+    elif any(letter.isupper() for letter in words[0][1:]) and not words[0].removesuffix("s").isupper():
+        return SOFTWARE
+    return CONCEPT if common == 1 else OTHER
 
 
 def _type_from_form(words: list[str]) -> tuple[str, float] | None:
@@ -87,12 +110,16 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
     after = [words[index].lower() for index in range(span.last, min(end, span.last + 6))]
     votes: list[tuple[str, float]] = []
     previous = before[-1] if before else ""
-    if previous == "." and len(before) > 1:
+    if previous in (".", ":") and len(before) > 1:
         previous = before[-2]
     if previous in PERSON_TITLES or previous in ROLE_NOUNS:
         votes.append((PERSON, 2.5))
     if previous in WORK_CUES:
         votes.append((WORK, 2.5))
+    votes.extend((thing, 2.0) for thing, cues in THING_CUES.items() if previous in cues)
+    votes.extend((thing, 0.7) for thing, cues in THING_CUES.items() if after[:1] and after[0] in cues)
+    if after[:1] and after[0][0].isdigit() and "." in after[0]:
+        votes.append((SOFTWARE, 1.0))
     if previous in ORGANISATION_CUES:
         votes.append((ORGANISATION, 1.5))
     if previous in PLACE_PREPOSITIONS or (previous == "of" and len(before) > 1 and before[-2] in PLACE_HEADS):

@@ -2,7 +2,7 @@
 
 The engine is Leiden (Traag, Waltman, van Eck, "From Louvain to Leiden", 2019) of `graspologic_native`, run from its own last
 assignment until nothing moves. The hierarchy is ours: if there are many clusters Leiden runs once more over the graph of
-clusters, and it divides a cluster that is too large on its own subgraph. (The engine's own hierarchical function
+clusters and documents, and it divides a cluster that is too large on its own subgraph. (The engine's own hierarchical function
 rewrites a fifth of the communities when one passage is added; this construction half a percent.)
 
 A continued detection holds unchanged communities together: others may join them, and they may join each other, but none is
@@ -36,13 +36,11 @@ from agentic_rag_backend.themes.communities.detection.small_clusters import (
     join_small_clusters,
     link_small_clusters,
 )
+from agentic_rag_backend.themes.communities.detection.top_level import DocumentMentions, group_clusters
 
-METHOD = 2
+METHOD = 3
 """Version of the division method. Increase it with every change, so that graphs divided by another version are divided again."""
 _SEED = 20_240_613
-_MAX_HALVINGS = 6
-_LARGEST_SHARE = 0.5
-"""Share of the entities of linked clusters above which a root is too large to be one."""
 _DIVISIONS = (1.0, 2.0, 4.0)
 """Factors on the resolution that are tried until a cluster that is too large falls apart."""
 
@@ -50,6 +48,8 @@ _COMPARED_WHOLE = 20_000
 """Edges up to which an assignment that was continued is compared with a converged one."""
 _TOLERATED = 0.01
 """Share of modularity that may be lost to keep communities stable."""
+
+NO_DOCUMENTS = DocumentMentions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ class DetectionOptions:
     ``max_cluster_size`` is the number of members above which a cluster is divided. A cluster with fewer than ``min_size``
     members
     joins a neighbour if it has one. ``resolution`` is Leiden's (> 0; higher gives more clusters), ``max_levels`` the depth
-    of the hierarchy, ``max_roots`` the number of connected clusters above which a coarser level is added on top.
+    of the hierarchy, ``max_roots`` the number of clusters above which a coarser level is added on top.
     """
 
     max_cluster_size: int = 25
     min_size: int = 3
     resolution: float = 1.0
     max_levels: int = 3
-    max_roots: int = 50
+    max_roots: int = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,7 @@ def detect_communities(
     entities: Mapping[str, EntityName],
     options: DetectionOptions,
     contexts: Sequence[CoOccurrence] = (),
+    documents: DocumentMentions = NO_DOCUMENTS,
     previous: PreviousDivision | None = None,
 ) -> Detection:
     """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
@@ -118,6 +119,7 @@ def detect_communities(
         edges: undirected; several between the same two entities add up, loops are ignored.
         entities: every entity, by id.
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
+        documents: what the coarsest level groups clusters by, besides relationships.
         previous: the previous division as the start; new entities start alone. If the resulting modularity is more than
             1 % below the modularity of a detection from nothing, the latter is the result.
 
@@ -129,7 +131,7 @@ def detect_communities(
     graph = _Graph.build_graph(edges, entities, contexts)
     base, afresh = _partition_graph(graph, options, previous)
     hierarchy = _Hierarchy(graph, options, None if afresh else previous)
-    for group in _coarsen_clusters(graph, base, options):
+    for group in _coarsen_clusters(graph, base, options, documents):
         if len(group) == 1:
             hierarchy.add_cluster(group[0], level=0, parent=None, base=True)
             continue
@@ -292,33 +294,27 @@ def _settle_clusters(graph: _Graph, clusters: list[Members], options: DetectionO
     return sorted(merged + [cluster for index, cluster in enumerate(clusters) if index not in gathered])
 
 
-def _coarsen_clusters(graph: _Graph, base: list[Members], options: DetectionOptions) -> list[list[Members]]:
-    """Group clusters under roots: each alone, or, where many are connected, by Leiden over the graph of clusters.
-
-    The resolution is halved until few enough are left, or one would hold most of the entities, which is no theme: the clusters
-    that are linked most are the first to be joined.
-    """
-    cluster_of = {member: index for index, cluster in enumerate(base) for member in cluster}
-    links = graph.link_weights(cluster_of)
-    if options.max_levels < 2 or len(links) <= options.max_roots:
+def _coarsen_clusters(
+    graph: _Graph, base: list[Members], options: DetectionOptions, documents: DocumentMentions
+) -> list[list[Members]]:
+    """Group clusters under roots: each alone or, if there are too many, by `group_clusters`."""
+    if options.max_levels < 2 or len(base) <= options.max_roots:
         return [[cluster] for cluster in base]
+    links = graph.link_weights({member: index for index, cluster in enumerate(base) for member in cluster})
     edges = [(a, b, weight) for a, row in links.items() for b, weight in row.items() if a < b]
     inside = {index: math.fsum(weight for _, _, weight in graph.edges_inside(base[index])) for index in links}
-    edges += hang_leaves(inside, len(base))
-    edges.sort()
-    groups: list[Members] = []
-    largest_size = _LARGEST_SHARE * sum(len(base[index]) for index in links)
-    for halvings in range(1, _MAX_HALVINGS + 1):
-        coarse_groups = run_leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
-        coarser = [group_indexes for group in coarse_groups if (group_indexes := [index for index in group if index < len(base)])]
-        if max(sum(len(base[index]) for index in group) for group in coarser) > largest_size:
-            break
-        groups = coarser
-        if len(groups) <= options.max_roots:
-            break
-    grouped = {index for group in groups for index in group}
-    groups += [[index] for index in range(len(base)) if index not in grouped]
-    return [[base[index] for index in group] for group in sorted(groups)]
+    position = {id: index for index, id in enumerate(graph.ids)}
+    mentions = [{position[id]: count for id, count in counts.items() if id in position} for counts in documents.mentions]
+    groups = group_clusters(
+        base,
+        [*edges, *hang_leaves(inside, len(base) + len(mentions))],
+        mentions,
+        documents.similar,
+        most=options.max_roots,
+        resolution=options.resolution,
+        seed=_SEED,
+    )
+    return [[base[index] for index in group] for group in groups]
 
 
 def _divide_members(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +24,9 @@ EXCLUDED_TYPES = frozenset({"date"})
 _CHUNK_WEIGHT = 1_000
 _DOCUMENT_WEIGHT = 1
 _SAMPLED_FACTS = 5_000
+_OWN_SHARE = 0.5
+_HOME_SHARE = 0.8
+_MAX_THEME_DOCUMENTS = 12
 _UNKNOWN = 2**62
 """Position of a passage that became visible after the order was read."""
 
@@ -38,6 +41,15 @@ class Edge:
     relation: str
     passages: int
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """A document with entities: its title, its first passages that mention any, and the number of all mentions."""
+
+    title: str
+    opening: tuple[Support, ...]
+    mentions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +67,8 @@ class VisibleKnowledge:
     positions: Mapping[str, int] = field(default_factory=dict)
     term_weights: Mapping[str, float] = field(default_factory=dict)
     """Inverse frequency of words, from a bounded sample of the facts."""
+    documents: Mapping[str, KnownDocument] = field(default_factory=dict)
+    """By id, in the order of their first passages. `documents.add_documents` adds them."""
 
     def sort_key(self, support: Support) -> tuple[int, str, str]:
         """Return the sort key of a passage."""
@@ -174,6 +188,23 @@ def list_contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
     ]
 
 
+def list_theme_documents(knowledge: VisibleKnowledge, members: Iterable[str]) -> list[tuple[str, float, bool]]:
+    """Return the documents that a community is about, with their shares of its mentions, the largest first, and true.
+
+    Most mentions in such a document are of ``members``. If most mentions of ``members`` are in other documents, there are none
+    but the one that has nearly all mentions, if any, with false: the community is a part of what this document is about.
+    """
+    counts = Counter(support.document_id for member in members for support in knowledge.mentions.get(member, ()))
+    total = sum(counts.values())
+    documents = knowledge.documents
+    shares = [(id, count / total, documents[id].mentions) for id, count in counts.items() if id in documents]
+    shares.sort(key=lambda item: (-item[1], knowledge.sort_key(documents[item[0]].opening[0])))
+    dedicated = [(id, share, True) for id, share, mentions in shares if counts[id] >= _OWN_SHARE * mentions]
+    if sum(share for _, share, _ in dedicated) >= _OWN_SHARE:
+        return dedicated[:_MAX_THEME_DOCUMENTS]
+    return [(id, share, False) for id, share, _ in shares[:1] if share >= _HOME_SHARE]
+
+
 def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
     """Return 64 hex digits that change with anything that detection depends on."""
     hasher = hashlib.sha256(repr((METHOD, options)).encode())
@@ -188,7 +219,8 @@ def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
 def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
     """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind these.
 
-    Without relationships, the passages that mention the members count.
+    Without relationships, the passages that mention the members count. The titles and openings of the documents that the
+    community is about count, too.
     """
     chosen = sorted(members)
     parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]
@@ -198,6 +230,9 @@ def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], i
     if not inside:
         keys = (key for entity in chosen for key in map(_key_of, knowledge.mentions.get(entity, ())))
         hasher.update(_digest_parts("\x1e".join(key) for key in keys))
+    for id, *_ in list_theme_documents(knowledge, chosen):
+        document = knowledge.documents[id]
+        hasher.update(_digest_parts([id, document.title, *("\x1e".join(_key_of(support)) for support in document.opening)]))
     return hasher.hexdigest()
 
 

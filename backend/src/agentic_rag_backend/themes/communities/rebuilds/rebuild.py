@@ -15,12 +15,14 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.themes.communities.detection.community_plan import (
     PlannedCommunity,
     plan_communities,
     previous_detection,
     previous_division,
 )
+from agentic_rag_backend.themes.communities.detection.documents import add_documents
 from agentic_rag_backend.themes.communities.detection.hierarchy import Detection, DetectionOptions, detect_communities
 from agentic_rag_backend.themes.communities.detection.knowledge import (
     VisibleKnowledge,
@@ -29,6 +31,7 @@ from agentic_rag_backend.themes.communities.detection.knowledge import (
     read_visible,
     weighted_edges,
 )
+from agentic_rag_backend.themes.communities.detection.top_level import DocumentMentions
 from agentic_rag_backend.themes.communities.generations import MIN_SEARCHABLE, GenerationDraft, Publisher
 from agentic_rag_backend.themes.communities.rebuilds.basis import UpToDateCheck, compute_basis, divided_under
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import COUNTED, RebuildOptions
@@ -77,7 +80,9 @@ class Rebuilder:
         publisher: Publisher,
         up_to_date: UpToDateCheck,
         detection: DetectionOptions,
+        vectors: VectorStore,
     ) -> None:
+        self._vectors = vectors
         self._catalogue = catalogue
         self._graph = graph
         self._reader = reader
@@ -151,18 +156,19 @@ class Rebuilder:
         started = time.perf_counter()
         # read first: a later change makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
-        built_from = await self._compute_basis(tenant, options)
+        basis = await self._compute_basis(tenant, options)
         relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
         order = await self._catalogue.documents.visible_chunks_in_order(tenant)
         knowledge = await read_visible(self._graph, tenant, versions, order)
+        knowledge, documents = await add_documents(tenant, knowledge, self._catalogue.documents, self._vectors)
         tally.stages_ms["read"] = _elapsed_ms(started)
         await report("detect", 0, 1)
         started = time.perf_counter()
         detected = await asyncio.to_thread(
             _detect_communities,
-            knowledge,
+            (knowledge, documents),
             options.override_detection(self._detection),
             previous=previous,
             details=pointer.details,
@@ -179,7 +185,7 @@ class Rebuilder:
             planned=planned,
             modularity=detected.detection.modularity,
             digest=detected.digest,
-            basis=built_from,
+            basis=basis,
             relationships=relationships,
             afresh=detected.detection.afresh,
         )
@@ -315,7 +321,7 @@ class _Detected:
 
 
 def _detect_communities(
-    knowledge: VisibleKnowledge,
+    readings: tuple[VisibleKnowledge, DocumentMentions],
     options: DetectionOptions,
     *,
     previous: Sequence[Community],
@@ -326,6 +332,7 @@ def _detect_communities(
 
     If the graph store lost a part of a generation, the run does not start from that generation.
     """
+    knowledge, documents = readings
     edges = weighted_edges(knowledge)
     digest = graph_digest(knowledge, options)
     incremental = incremental and len(previous) == details.get("communities")
@@ -337,6 +344,7 @@ def _detect_communities(
         entities=knowledge.entities,
         options=options,
         contexts=list_contexts(knowledge),
+        documents=documents,
         previous=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
     )
     return _Detected(edges, digest, detection)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
-from agentic_rag_backend.language.independence import rate_independence
+from agentic_rag_backend.language.independence import rate_independence, reads_as_prose
 from agentic_rag_backend.language.noun_phrases import noun_phrases
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.themes.communities.detection.hierarchy import EntityName
@@ -62,14 +62,29 @@ class CentralEntity:
     passages: tuple[Support, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ThemeDocument:
+    """A document that a community is about, with its share of the community's mentions; not ``whole``: about a part of it.
+
+    ``sources`` are its first passages, and ``opening`` the sentence of them that says best what the document is about, if any.
+    """
+
+    title: str
+    share: float
+    sources: tuple[Support, ...]
+    opening: Fact | None = None
+    whole: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryEvidence:
     """The input of a summary.
 
     ``entities`` are the most central members with names that occur in a passage, ``facts`` the sentences, both best first;
     ``further`` are other sentences of the community and ``texts`` the phrases of passages that state facts; only keywords and the
-    introduction read them. ``children`` are the summaries of the next finer level; ``passages`` is the number of passages behind
-    the relationships inside.
+    introduction read them. ``documents`` are those that the community is about, the largest share first.
+    ``children`` are the summaries of the next finer level; ``passages`` is the number of passages behind the relationships
+    inside.
     """
 
     fingerprint: str
@@ -79,7 +94,13 @@ class SummaryEvidence:
     passages: int
     further: tuple[Fact, ...] = ()
     texts: tuple[PassagePhrases, ...] = ()
+    documents: tuple[ThemeDocument, ...] = ()
     children: tuple[CommunitySummary, ...] = ()
+
+    @property
+    def about_documents(self) -> tuple[ThemeDocument, ...]:
+        """The documents that the community is about as a whole."""
+        return tuple(document for document in self.documents if document.whole)
 
 
 def central_entities(
@@ -185,6 +206,8 @@ def _rate_readability(fact: Fact) -> float:
     length = len(statement)
     value = min(1.0, length / low) * min(1.0, high / max(1, length))
     if len({source.document_id for source in fact.sources}) >= _FORMULA:
+        value *= _FRAGMENT
+    if not reads_as_prose(statement):
         value *= _FRAGMENT
     # A heading, a table row or a list of names is useful only without any sentence.
     return value * max(_FRAGMENT, rate_independence(statement))

@@ -16,17 +16,19 @@ from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.themes.communities.detection.community_plan import PlannedCommunity
-from agentic_rag_backend.themes.communities.detection.knowledge import VisibleKnowledge
+from agentic_rag_backend.themes.communities.detection.knowledge import VisibleKnowledge, list_theme_documents
 from agentic_rag_backend.themes.communities.summaries.community_evidence import (
     CentralEntity,
     Fact,
     PassagePhrases,
     SummaryEvidence,
+    ThemeDocument,
     central_entities,
     merge_facts,
     telling_facts,
 )
 from agentic_rag_backend.themes.communities.summaries.keywords import spread
+from agentic_rag_backend.themes.communities.summaries.theme_documents import select_opening
 
 _ENTITIES = 12
 _CANDIDATES = 24
@@ -60,6 +62,7 @@ class EvidenceGatherer:
         self._versions = versions
         self._weights = weights
         self._phrases: dict[str, PassagePhrases] = {}
+        self._openings: dict[str, Fact | None] = {}
 
     async def gather_evidence(
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
@@ -73,6 +76,7 @@ class EvidenceGatherer:
         telling, first_facts = await asyncio.to_thread(_choose_facts, communities, central, facts)
         named_entities = await self._select_named_entities(communities, central, first_facts)
         texts = await self._read_phrases(first_facts)
+        documents = await self._read_documents(communities)
         return [
             SummaryEvidence(
                 fingerprint=community.fingerprint,
@@ -81,6 +85,7 @@ class EvidenceGatherer:
                 facts=telling[community.id],
                 further=tuple(first_facts[community.id][len(telling[community.id]) :]),
                 texts=texts[community.id],
+                documents=documents[community.id],
                 passages=sum(edge.passages for edge in community.inside),
                 children=tuple(children.get(community.id, ())),
             )
@@ -122,6 +127,30 @@ class EvidenceGatherer:
                 if (passages_found := list_passages(community.id, entity))
             )[:_ENTITIES]
             for community, entities in zip(communities, central, strict=True)
+        }
+
+    async def _read_documents(self, communities: Sequence[PlannedCommunity]) -> dict[str, tuple[ThemeDocument, ...]]:
+        """Return the documents that each community is about, with their opening sentences."""
+        documents = self._knowledge.documents
+        chosen = {community.id: list_theme_documents(self._knowledge, community.members) for community in communities}
+        ids = {document for shares in chosen.values() for document, *_ in shares} - self._openings.keys()
+        chunk_ids = sorted(support.chunk_id for id in ids for support in documents[id].opening)
+        chunks = await self._documents.hydrate(self._tenant, chunk_ids) if chunk_ids else {}
+
+        def select_openings() -> dict[str, Fact | None]:
+            passages = {
+                id: [(s, chunks[s.chunk_id].chunk.text) for s in documents[id].opening if s.chunk_id in chunks] for id in ids
+            }
+            return {id: select_opening(documents[id].title, passages[id]) for id in sorted(ids)}
+
+        openings = await asyncio.to_thread(select_openings)
+        self._openings |= openings
+        return {
+            community: tuple(
+                ThemeDocument(documents[id].title, share, documents[id].opening, self._openings[id], is_whole)
+                for id, share, is_whole in shares
+            )
+            for community, shares in chosen.items()
         }
 
     async def _read_phrases(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:

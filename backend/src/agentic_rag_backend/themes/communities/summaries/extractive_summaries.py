@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
-from agentic_rag_backend.language.independence import rate_independence, simplify_sentence, split_claims
+from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence, split_claims
 from agentic_rag_backend.language.times import find_years, first_date, in_order_of_time
 from agentic_rag_backend.language.words import content_forms, words
-from agentic_rag_backend.themes.communities.summaries.community_evidence import Fact, SummaryEvidence
-from agentic_rag_backend.themes.communities.summaries.keywords import central_names, select_keywords
+from agentic_rag_backend.themes.communities.summaries.community_evidence import Fact, SummaryEvidence, merge_facts
+from agentic_rag_backend.themes.communities.summaries.keywords import central_names, name_label, reads_well, select_keywords
+from agentic_rag_backend.themes.communities.summaries.theme_documents import name_documents
 
-MAX_SENTENCES = 4
+MAX_SENTENCES = 2
 _PROSE_CHARACTERS = 700
 _MAX_ALIKE = 0.35
 """Cosine of two sentences' words, weighted by rarity, above which the second sentence is left out."""
@@ -22,6 +23,7 @@ _STANDS = 0.7
 _UNSEEN_WEIGHT = 6.0
 """Weight of a word that the sampled facts do not contain; about that of a word in one of 400."""
 _INTRODUCED = 3
+_TITLE_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,17 @@ class Prose:
     sources: tuple[Support, ...]
 
 
-def write_prose(facts: Sequence[Fact], term_weights: Mapping[str, float]) -> Prose:
-    """Return up to four of the facts as sentences, without repetition, by date if they have dates, otherwise in their order."""
+def write_prose(facts: Sequence[Fact], term_weights: Mapping[str, float], openings: Sequence[Fact] = ()) -> Prose:
+    """Return up to two sentences, without repetition, by date if they have dates, otherwise in their order.
+
+    Args:
+        facts: sentences of which those that stand by themselves are used.
+        openings: sentences that are preferred.
+    """
     chosen: list[Fact] = []
     vectors: list[dict[str, float]] = []
     room = _PROSE_CHARACTERS
-    for fact in _select_standing_facts(facts):
+    for fact in (*openings, *_select_standing_facts(facts, anything=not openings)):
         vector = {form: term_weights.get(form, _UNSEEN_WEIGHT) for form in sorted(content_forms(fact.statement))}
         if len(chosen) == MAX_SENTENCES or (chosen and len(fact.statement) > room):
             break
@@ -60,10 +67,11 @@ def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrase
     facts = (*evidence.facts, *evidence.further)
     documents = {source.document_id for fact in facts for source in fact.sources}
     labels = names[:_INTRODUCED] or phrases[:_INTRODUCED]
-    if len(documents) < 2 or not labels:
+    if len(documents) < 2 or not labels or (evidence.about_documents and len(labels) == 1):
         return Prose("", ())
     dated = sorted(((year, number) for number, fact in enumerate(facts) for year in find_years(fact.statement)))
-    matters = [label for label in phrases if label not in labels][:_INTRODUCED]
+    # Titles of documents name the theme, so no phrase has to.
+    matters = [] if evidence.about_documents else [label for label in phrases if label not in labels][:_INTRODUCED]
     period = f" ({_format_period(dated[0][0], dated[-1][0])})" if dated else ""
     topics_text = f": {_join_names([label.text for label in matters])}" if matters else ""
     about = _join_names([label.text for label in labels])
@@ -75,10 +83,10 @@ def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrase
     )
 
 
-def _select_standing_facts(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that stand by themselves; if there are none, those that stand best."""
-    stands = [rate_independence(fact.statement) for fact in facts]
-    least = min(_STANDS, max(stands, default=0.0))
+def _select_standing_facts(facts: Sequence[Fact], *, anything: bool) -> list[Fact]:
+    """Return the facts that stand by themselves; if there are none, and ``anything`` may be said, those that stand best."""
+    stands = [rate_independence(fact.statement) if reads_as_prose(fact.statement) else 0.0 for fact in facts]
+    least = min(_STANDS, max(stands, default=0.0)) if anything else _STANDS
     return [fact for fact, value in zip(facts, stands, strict=True) if value >= least]
 
 
@@ -103,7 +111,7 @@ def _cosine_of(weights: Mapping[str, float], other_weights: Mapping[str, float])
 
 
 EXTRACTIVE_MODEL = "extractive"
-EXTRACTIVE_VERSION = "extractive@6"
+EXTRACTIVE_VERSION = "extractive@7"
 
 MAX_FINDINGS = 8
 _LISTED = 5
@@ -118,22 +126,26 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         evidence: entities and facts, best first.
         term_weights: inverse frequency of words, for the keywords.
     """
-    names = central_names(evidence.entities)
+    names, title = _choose_names(evidence)
     keyword_labels = select_keywords(evidence, names, term_weights)
     known_names = {label.text for label in names} | {entity.name for entity in evidence.entities}
     phrases = [label for label in keyword_labels if label.text not in known_names]
-    lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights)
-    title = _make_title(evidence, names, phrases)
+    openings = [document.opening for document in evidence.about_documents if document.opening is not None][:MAX_SENTENCES]
+    findings = merge_facts([*openings, *evidence.facts])[:MAX_FINDINGS]
+    lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights, openings)
+    if title is None and not (evidence.about_documents and len(names) > 1):
+        title = _make_title(evidence, names, phrases)
     resting = [*lead.sources, *body.sources]
     if title is not None:
-        resting += [label.sources[0] for label in (*names[:1], *phrases) if label.sources and label.text in title.text]
+        labels = (*names, *phrases, *map(name_label, evidence.entities))
+        resting += [label.sources[0] for label in labels if label.sources and label.text in title.text]
     return CommunitySummary(
         fingerprint=evidence.fingerprint,
         names=names,
         title=title,
         summary=" ".join(filter(None, (lead.text, body.text))) or _list_names(evidence),
         keywords=keyword_labels,
-        findings=tuple(Finding(fact.statement, fact.sources) for fact in evidence.facts[:MAX_FINDINGS]),
+        findings=tuple(Finding(fact.statement, fact.sources) for fact in findings),
         rating=rate_passages(evidence.passages),
         model=EXTRACTIVE_MODEL,
         prompt_version=EXTRACTIVE_VERSION,
@@ -141,18 +153,41 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
     )
 
 
+def _choose_names(evidence: SummaryEvidence) -> tuple[tuple[Label, ...], Label | None]:
+    """Return the names and, if they already make one, the title: of the documents that the theme is about, or of entities."""
+    child_names = {child.name for child in evidence.children}
+    statements = [fact.statement for fact in (*evidence.facts, *evidence.further)]
+    labels, title = name_documents(evidence.about_documents, child_names)
+    if not labels:
+        readable = any(map(reads_well, evidence.entities))
+        return (() if readable else name_documents(evidence.documents)[0]) or central_names(evidence.entities, statements), None
+    if len(labels) == 1:
+        further_entities = [entity for entity in evidence.entities if not _share_words(entity.name, labels[0].text)]
+        further = central_names(further_entities, statements, only_good=True)
+        titles = (f"{labels[0].text}: {', '.join(label.text for label in further[:most])}" for most in range(2, len(further) + 1))
+        title = next((Label(title) for title in titles if title not in child_names), None)
+    return labels, title
+
+
+def _share_words(name: str, other_name: str) -> bool:
+    return not {word.form for word in words(name)}.isdisjoint(word.form for word in words(other_name))
+
+
 def _make_title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequence[Label]) -> Label | None:
-    """Return "Name: phrase", different from the titles of the children; None without a name or a phrase.
+    """Return "Name and name: phrase", different from the titles of the children; None without a name or a phrase.
 
     The label has no passages of its own, so it is shown and withheld with the prose, which rests on the passages of both.
     """
     if not names:
         return None
-    child_titles = {child.name for child in evidence.children}
-    name_forms = {word.form for label in names[:1] for word in words(label.text)}
-    fresh = [label for label in phrases if not name_forms & {word.form for word in words(label.text)}]
-    titles = (f"{name.text}: {label.text}" for name in names for label in fresh if label.sources and name.sources)
-    return next((Label(title) for title in titles if title not in child_titles), None)
+    child_names = {child.name for child in evidence.children}
+    name_forms = {word.form for label in names[:_TITLE_NAMES] for word in words(label.text)}
+    fresh = [label for label in phrases if label.sources and not name_forms & {word.form for word in words(label.text)}]
+    # Two words say more: "clinic boat" rather than "nurse".
+    fresh.sort(key=lambda label: " " not in label.text)
+    heads = [_join_names([label.text for label in names[:count]]) for count in range(min(_TITLE_NAMES, len(names)), 0, -1)]
+    titles = (f"{head}: {label.text}" for head in heads for label in fresh if names[0].sources)
+    return next((Label(title) for title in titles if title not in child_names), None)
 
 
 def rate_passages(passages: int) -> float:

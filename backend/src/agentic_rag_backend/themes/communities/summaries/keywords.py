@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from keyword import iskeyword
 
 from agentic_rag_backend.domain.graph import Label, Support, normalise_name
 from agentic_rag_backend.language.noun_phrases import noun_phrases
@@ -30,28 +31,58 @@ _MIN_SHARE = 0.5
 """Share of the most central entity's weight that another entity needs to join it in the name."""
 
 
-def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
+def central_names(
+    entities: Sequence[CentralEntity], statements: Sequence[str] = (), *, only_good: bool = False
+) -> tuple[Label, ...]:
     """Return the one to three most central names.
 
-    Entities of no known kind are used only if nothing better exists; titles of documents, file names and code only if those are
-    missing too.
+    Entities of no known kind are used only if nothing better exists, and so is a word that only begins sentences; titles of
+    documents, file names and code only if those are missing too.
+
+    Args:
+        statements: sentences that show which words are names.
+        only_good: return nothing rather than a worse name, and do not compare shares.
     """
     chosen: list[Label] = []
-    pools = ([entity for entity in entities if suits(entity)] for suits in (names_well, _reads_well))
-    entities = next(filter(None, pools), entities)
+    good = [entity for entity in entities if names_well(entity) and _is_written_as_name(entity.name, statements)]
+    pools = ([entity for entity in entities if suits(entity)] for suits in (names_well, reads_well))
+    entities = good if good or only_good else next(filter(None, pools), entities)
     for entity in entities:
-        if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
+        if len(chosen) == 3 or (not only_good and len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
         name_words = set(normalise_name(entity.name).split())
         chosen_names = [set(normalise_name(label.text).split()) for label in chosen]
         if not any(name_words <= chosen_words or name_words >= chosen_words for chosen_words in chosen_names):
-            chosen.append(name_label(entity))
+            chosen.append(name_label(_find_full_name(entity, entities)))
     return tuple(chosen)
+
+
+def _find_full_name(entity: CentralEntity, entities: Sequence[CentralEntity]) -> CentralEntity:
+    """Return the entity of the same type whose name has one more word, such as a person's name with the surname; else itself."""
+    if " " in entity.name:
+        return entity
+    name = entity.name.casefold()
+    fuller = (other for other in entities if other.type == entity.type and name in other.name.casefold().split())
+    return max(fuller, key=lambda other: len(other.name.split()) == 2, default=entity)
+
+
+def _is_written_as_name(name: str, statements: Sequence[str]) -> bool:
+    """Return whether a name has several words, or stands after a word in small letters: "from Carrowby", but not "Fix …"."""
+    if " " in name or not statements:
+        return True
+    for statement in statements:
+        start = statement.find(f" {name}")
+        before = statement[max(0, start - 1) : max(0, start)]
+        if before.islower() or before == ",":
+            return True
+    return False
 
 
 def name_label(entity: CentralEntity) -> Label:
     """Return an entity's name as it is shown, with its passages. A file's name is read as words."""
     name = " ".join(entity.name.split())
+    if name.isupper() and " " in name:
+        name = name.title()
     if "-" in name and " " not in name and name == name.casefold() and entity.type != "code":
         # The check whether a passage contains the name reads a file's name as words too.
         name = name.replace("-", " ").strip()
@@ -61,10 +92,10 @@ def name_label(entity: CentralEntity) -> Label:
 
 def names_well(entity: CentralEntity) -> bool:
     """Return whether a name suits a theme: it reads well, and it is of a known kind."""
-    return _reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
+    return reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
 
 
-def _reads_well(entity: CentralEntity) -> bool:
+def reads_well(entity: CentralEntity) -> bool:
     """Return whether a name is short, capitalised and of letters: no date, no code, no file, no sentence's beginning."""
     words = entity.name.split()
     spelled = entity.name.replace(" ", "").replace("'", "").replace("’", "").replace("-", "").replace(".", "").replace("&", "")
@@ -72,6 +103,7 @@ def _reads_well(entity: CentralEntity) -> bool:
         len(words) <= _LONGEST_NAME
         and spelled.isalpha()
         and entity.name[:1].isupper()
+        and not iskeyword(entity.name)
         and (entity.type not in ("date", "code") or len(words) > 1)
         and bool(content_forms(entity.name))
         and bool(content_forms(words[-1]))

@@ -1,0 +1,95 @@
+"""An overview of one document without a model: its most central sentences in reading order, and its sections."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STANDING, RatedSentence, choose_sentences, make_point
+from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers, Point
+from agentic_rag_backend.answering.evidence.context import passage_of
+from agentic_rag_backend.domain.query import Hit
+from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence
+from agentic_rag_backend.language.overviews import describes_itself
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import content_forms
+from agentic_rag_backend.models.embedding.base import TextEncoder
+
+MOST_SENTENCES = 6
+LISTED_SECTIONS = 8
+_LEAD = 0.7
+"""Value of the first passage, relative to a sentence that describes the document."""
+
+
+async def select_central(hits: Sequence[Hit], encoder: TextEncoder) -> PartialAnswers:
+    """Return the sentences that say most of what the document says, in reading order.
+
+    A sentence is central if the document repeats its words (SumBasic, Nenkova and Vanderwende, 2005), if its vector is near to
+    the mean of all, and if it is at the beginning, where documents introduce themselves.
+
+    Args:
+        hits: passages of the document, in reading order.
+    """
+    sentences = _list_sentences(hits)
+    candidates = sorted(range(len(sentences)), key=lambda index: (-sentences[index].expected, index))[:EMBEDDED]
+    if not candidates:
+        return PartialAnswers(())
+    vectors = await encoder.embed([simplify_sentence(sentences[index].passage.text) for index in candidates])
+    mean = vectors.mean(axis=0)
+    rated = [
+        RatedSentence(sentence.passage, sentence.standing, sentence.passage_cosine, sentence.word_share, float(vector @ mean))
+        for sentence, vector in zip((sentences[index] for index in candidates), vectors, strict=True)
+    ]
+    chosen = choose_sentences(
+        rated,
+        range(len(rated)),
+        vectors @ vectors.T,
+        least=0.0,
+        most=MOST_SENTENCES,
+        most_per_document=MOST_SENTENCES,
+    )
+    points = [make_point(rated[number].passage, rated[number].worth) for number in sorted(chosen, key=candidates.__getitem__)]
+    return PartialAnswers(tuple(points))
+
+
+def introduce_document(points: Sequence[Point], hits: Sequence[Hit]) -> str:
+    """Return the sentence that names the document and its sections; empty without points."""
+    if not points:
+        return ""
+    title = hits[0].visible.document_title
+    headings = [heading for hit in hits for heading in hit.visible.chunk.location.headings[:2]]
+    sections = [f"“{heading}”" for heading in dict.fromkeys(headings) if heading and heading.casefold() != title.casefold()]
+    listed = f" Its sections are {', '.join(sections[:LISTED_SECTIONS])}." if sections[1:LISTED_SECTIONS] else ""
+    if len(sections) > LISTED_SECTIONS:
+        listed = listed.replace("Its sections are", "Its first sections are", 1)
+    return f"These sentences are the most central ones of the document “{title}”.{listed}"
+
+
+def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:
+    """Return the statements of the passages, each once; ``passage_cosine`` falls from the beginning to the end."""
+    statements = []
+    known: set[frozenset[str]] = set()
+    counts: Counter[str] = Counter()
+    for number, hit in enumerate(hits):
+        text = hit.visible.chunk.text
+        for sentence in split_sentences(text):
+            sentence_text = text[sentence.start : sentence.end]
+            forms = content_forms(sentence_text)
+            introduces = describes_itself(sentence_text)
+            standing = 1.0 if introduces else rate_independence(sentence_text)
+            if standing >= MIN_STANDING and reads_as_prose(sentence_text) and forms and forms not in known:
+                known.add(forms)
+                counts.update(forms)
+                passage = passage_of(hit.visible, sentence.start, sentence.end, 0.0)
+                statements.append((passage, standing, 1.0 if introduces else _LEAD * (1 - number / len(hits)), forms))
+    # The title states the subject, so each of its words counts as the most frequent one.
+    counts |= dict.fromkeys(content_forms(hits[0].visible.document_title), max(counts.values(), default=0)) if hits else {}
+    most = max((_mean_count(forms, counts) for *_, forms in statements), default=1.0)
+    return [
+        RatedSentence(passage, standing, lead, word_share=_mean_count(forms, counts) / most)
+        for passage, standing, lead, forms in statements
+    ]
+
+
+def _mean_count(forms: frozenset[str], counts: Counter[str]) -> float:
+    return sum(counts[form] for form in forms) / len(forms)

@@ -1,0 +1,102 @@
+"""Recognises questions that ask for an overview: of all documents, or of one document that they name.
+
+Every word of such a question is in the vocabulary below, apart from the title of the document. A question with any other word has
+a subject, so it is no such question. The vocabulary is English, German, French and Spanish.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_WORD = re.compile(r"[^\W_]+")
+_MAX_WORDS, _MAX_CHARACTERS = 40, 400
+"""A longer text has a subject."""
+
+
+def _split_words(text: str) -> frozenset[str]:
+    return frozenset(map(_fold, text.split()))
+
+
+def _fold(word: str) -> str:
+    """Return a word in small letters without accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(letter))
+
+
+_THEMES = _split_words(
+    "theme themes topic topics overview summary summaries summarise summarize summarised summarized outline gist thema themen "
+    "hauptthema hauptthemen themenbereiche überblick übersicht zusammenfassung zusammenfassen fasse fasst thème thèmes sujets "
+    "aperçu résumé résume résumer résumez synthèse tema temas tópicos resumen resume resumir resúmeme panorama visión"
+)
+"""Words that ask for an overview by themselves."""
+_SAYING = _split_words(
+    "about cover covers covered discuss discusses discussed describe describes say says speak talk deal deals contain contains "
+    "worum handeln handelt geht behandeln behandelt sagen sagt steht stehen beschreibe parle parlent agit traite traitent "
+    "aborde abordent contient contiennent disent dit décris trata tratan abarca abarcan habla hablan contiene contienen dice "
+    "dicen"
+)
+"""Words that ask for an overview together with documents: "What is this document about?"."""
+_DOCUMENTS = _split_words(
+    "document documents text texts file files source sources collection corpus corpora dataset library archive material "
+    "materials page pages article articles paper papers report reports content contents everything dokument dokumente "
+    "dokumenten dokuments texte texten datei dateien sammlung quellen unterlagen bestand inhalt documento documentos texto "
+    "textos archivo archivos colección biblioteca fuentes contenido fichier fichiers bibliothèque contenu base"
+)
+_REST = _split_words(
+    "a an the of in on for from with and or all these this those them it is are was what which do does did here there "
+    "available me us you your my our can could would will please give tell show list name provide write brief short quick "
+    "general main central key major important principal chief common recurring frequent overall broad whole entire subject "
+    "subjects sentences sentence words few i want need have has be knowledge welche welches welchen sind ist die der das den "
+    "dem des dieser dieses diesem diese diesen ein eine einen einem aller alle allen gib gibt geben mir uns es bitte zusammen "
+    "über im von zu kurz kurze kurzen kurzer wichtigsten zentrale zentralen nenne nenn liste und davon darin um ganze gesamte "
+    "gesamten kannst du quels quelles quel quelle sont est les le la l de d ces ce cet cette un une tous tout toute toutes "
+    "donne donner donnez moi nous fais fait faire principaux principales principale en sur quoi que qu et il s dans ensemble "
+    "cuáles cuál son los las el lo este esta estos estas ese esos una todos todas todo toda dame dar da haz hazme qué del "
+    "sobre y se breve nos puedes"
+)
+_THIS = _split_words("this the dies dieses diese das ce cet cette le este esta el")
+_VOCABULARY = _THEMES | _SAYING | _DOCUMENTS | _REST
+
+
+def asks_about_everything(question: str) -> bool:
+    """Return whether a question asks for an overview of the documents and names no subject."""
+    question_words = [_fold(match[0]) for match in _WORD.finditer(question[:_MAX_CHARACTERS])]
+    return len(question) < _MAX_CHARACTERS and _asks_for_overview(question_words) and all(map(_is_known, question_words))
+
+
+def find_named_document(question: str) -> str | None:
+    """Return the words that may be the title of the document that the question wants an overview of, or None.
+
+    The rest of the question must ask for an overview: "What is the document Tides about?". Compare it with `strip_vocabulary` of
+    titles: "the" or "report" at the beginning or the end of a title is missing.
+    """
+    title = strip_vocabulary(question)
+    if not title:
+        return None
+    start = question.find(title)
+    rest = [_fold(match[0]) for match in _WORD.finditer(f"{question[:start]} {question[start + len(title) :]}")]
+    return title if _asks_for_overview(rest) else None
+
+
+def describes_itself(text: str) -> bool:
+    """Return whether a sentence begins with the document as its subject: "This page explains …"."""
+    first_words = [_fold(match[0]) for match in _WORD.finditer(text[:60])][:2]
+    return len(first_words) > 1 and first_words[0] in _THIS and first_words[1] in _DOCUMENTS
+
+
+def strip_vocabulary(text: str) -> str:
+    """Return ``text`` without the words at both ends that questions for an overview consist of. Empty if no other is left."""
+    matches = list(_WORD.finditer(text[:_MAX_CHARACTERS]))
+    subjects = [number for number, match in enumerate(matches) if not _is_known(_fold(match[0]))]
+    return text[matches[subjects[0]].start() : matches[subjects[-1]].end()] if subjects else ""
+
+
+def _is_known(word: str) -> bool:
+    return word in _VOCABULARY or word.isdecimal()
+
+
+def _asks_for_overview(question_words: list[str]) -> bool:
+    said = set(question_words)
+    if not 0 < len(question_words) <= _MAX_WORDS:
+        return False
+    return not said.isdisjoint(_THEMES) or not (said.isdisjoint(_SAYING) or said.isdisjoint(_DOCUMENTS))

@@ -1,0 +1,94 @@
+"""Retrieves for questions that ask for an overview: themes for all documents, passages for one document that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.query import Backing, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.language.overviews import asks_about_everything, find_named_document, strip_vocabulary
+from agentic_rag_backend.language.titles import split_words, words_of_name
+from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.passages.hydration import passes, time_detail
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+
+SEARCHED = 30
+"""Passages among which a document of the named title is looked for."""
+READ = 48
+"""Passages of the document that are read: half of them at its beginning, the others at equal distances."""
+OVERVIEW = "overview"
+"""Detail of the trace: "documents" or, for one document, its title."""
+ALL_DOCUMENTS = "documents"
+
+
+class Overviews:
+    """Finds what gives an overview.
+
+    Args:
+        themes: returns the coarsest themes for a question about everything.
+        passages: finds passages by the title of their document.
+        documents: reads the passages of a document.
+    """
+
+    def __init__(self, themes: Retriever, passages: Retriever, documents: DocumentCatalogue) -> None:
+        self._themes = themes
+        self._passages = passages
+        self._documents = documents
+
+    async def find(self, query: Query) -> Retrieval | None:
+        """Return the themes or passages. None: the question asks for no overview, there are no themes, or no such document."""
+        if asks_about_everything(query.text):
+            retrieval = await self._themes.retrieve(query)
+            return _with_overview(retrieval, ALL_DOCUMENTS) if retrieval.themes else None
+        title = find_named_document(query.text)
+        return None if title is None else await self._read_document(query, title)
+
+    async def _read_document(self, query: Query, title: str) -> Retrieval | None:
+        """Return passages of the document of this title in reading order; the best ones of the search come from it."""
+        nearest = await self._passages.retrieve(replace(query, limit=SEARCHED, min_score=0.0))
+        hit = next((hit for hit in nearest.hits if _is_named(hit, title)), None)
+        if hit is None:
+            return None
+        document_id = hit.visible.chunk.document_id
+        ids = (await self._documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
+        visible = await self._documents.hydrate(query.tenant_id, _select_spread(ids))
+        scores = {hit.id: hit.score for hit in nearest.hits}
+        hits = tuple(
+            Hit(visible=chunk, score=scores.get(id, 0.0))
+            for id in _select_spread(ids)
+            if (chunk := visible.get(id)) is not None and passes(query, chunk)
+        )
+        if not hits:
+            return None
+        trace = Trace(strategy="document", methods_used=nearest.trace.methods_used, details=time_detail(query))
+        retrieval = Retrieval(
+            hits=hits[: query.limit],
+            backing=Backing(hits=hits, relevance=nearest.relevance),
+            relevance=nearest.relevance,
+            trace=trace,
+        )
+        return _with_overview(retrieval, hit.visible.document_title)
+
+
+def _with_overview(retrieval: Retrieval, subject: str) -> Retrieval:
+    return replace(retrieval, trace=replace(retrieval.trace, details={**retrieval.trace.details, OVERVIEW: subject}))
+
+
+def _is_named(hit: Hit, title: str) -> bool:
+    """Return whether a hit's document has this title, apart from words such as "the", or a file of this name."""
+    key = (hit.visible.document_key or "").rpartition("/")[2]
+    names = (strip_vocabulary(hit.visible.document_title), key, " ".join(words_of_name(key)))
+    return any(name and _normalise(name) == _normalise(title) for name in names)
+
+
+def _normalise(name: str) -> list[str]:
+    return split_words(name.casefold())
+
+
+def _select_spread(ids: Sequence[str]) -> list[str]:
+    """Return `READ` ids in their order: the first half, and the others at equal distances."""
+    if len(ids) <= READ:
+        return list(ids)
+    half = READ // 2
+    step = (len(ids) - half) / half
+    return [*ids[:half], *(ids[half + int(number * step)] for number in range(half))]

@@ -1,0 +1,108 @@
+"""Read what the coarsest level groups communities by: the entities of each document, and which documents are similar."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.language.titles import split_words, words_of_name
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
+from agentic_rag_backend.themes.communities.detection.knowledge import KnownDocument, VisibleKnowledge
+from agentic_rag_backend.themes.communities.detection.top_level import DocumentMentions
+
+MAX_COMPARED = 10_000
+"""Documents above which none are compared: relationships connect the communities of so many documents."""
+_PASSAGES = 4
+"""Passages whose mean vector stands for a document: the first ones that mention an entity."""
+_NEIGHBOURS = 3
+_PAGE = 500
+_DIGITS = 3
+"""Decimals of a similarity, so that the division does not depend on the machine."""
+
+
+async def add_documents(
+    tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue, vectors: VectorStore
+) -> tuple[VisibleKnowledge, DocumentMentions]:
+    """Return the knowledge with its documents, and what the coarsest level groups communities by."""
+    knowledge = replace(knowledge, documents=await _read_documents(tenant, knowledge, documents))
+    return knowledge, await _read_mentions(tenant, knowledge, vectors)
+
+
+async def _read_documents(
+    tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue
+) -> Mapping[str, KnownDocument]:
+    """Return the documents whose passages mention entities, in the order of these passages."""
+    counts: Counter[str] = Counter()
+    passages: defaultdict[str, set[Support]] = defaultdict(set)
+    for supports in knowledge.mentions.values():
+        for support in supports:
+            counts[support.document_id] += 1
+            passages[support.document_id].add(support)
+    opening = {id: tuple(sorted(supports, key=knowledge.sort_key)[:_PASSAGES]) for id, supports in passages.items()}
+    order = sorted(opening, key=lambda id: knowledge.sort_key(opening[id][0]))
+    titles: dict[str, str] = {}
+    for start in range(0, len(order), _PAGE):
+        firsts = [opening[id][0].chunk_id for id in order[start : start + _PAGE]]
+        visible = await documents.hydrate(tenant, firsts)
+        titles |= {chunk.chunk.document_id: _choose_title(chunk) for chunk in visible.values()}
+    return {id: KnownDocument(titles.get(id, ""), opening[id], counts[id]) for id in order}
+
+
+def _choose_title(chunk: VisibleChunk) -> str:
+    """Return a document's title or, if that is the name of its file, the heading above its ``chunk``."""
+    heading = next(iter(chunk.chunk.location.headings), "")
+    from_file = split_words(chunk.document_title) == words_of_name(chunk.document_key or "")
+    return heading if from_file and len(heading.split()) > 1 else chunk.document_title
+
+
+async def _read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
+    """Return the mentions of each of ``knowledge.documents``, and the similarities of up to `MAX_COMPARED` documents."""
+    mentions: dict[str, Counter[str]] = {id: Counter() for id in knowledge.documents}
+    for entity, supports in knowledge.mentions.items():
+        for support in supports:
+            mentions[support.document_id][entity] += 1
+    counts = list(mentions.values())
+    if not 1 < len(counts) <= MAX_COMPARED:
+        return DocumentMentions(counts)
+    openings = [[support.chunk_id for support in document.opening] for document in knowledge.documents.values()]
+    ids = [id for opening in openings for id in opening]
+    vectors_by_chunk: dict[str, Vector] = {}
+    for start in range(0, len(ids), _PAGE):
+        vectors_by_chunk |= await vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
+    return DocumentMentions(counts, await asyncio.to_thread(_compare_documents, openings, vectors_by_chunk))
+
+
+def _compare_documents(passages: Sequence[Sequence[str]], vectors: Mapping[str, Vector]) -> list[tuple[int, int, float]]:
+    """Return each document's nearest ones with their cosine, by position. Documents without a vector have none.
+
+    The mean of all vectors is subtracted first: what all documents have in common makes none similar.
+    """
+    means = {
+        number: np.mean([vectors[id] for id in ids if id in vectors], axis=0)
+        for number, ids in enumerate(passages)
+        if any(id in vectors for id in ids)
+    }
+    if len(means) < 2:
+        return []
+    numbers = list(means)
+    matrix: NDArray[np.float32] = np.stack([means[number] for number in numbers]).astype(np.float32)
+    matrix -= matrix.mean(axis=0)
+    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
+    pairs: dict[tuple[int, int], float] = {}
+    for start in range(0, len(numbers), _PAGE):
+        cosines = np.round(matrix[start : start + _PAGE] @ matrix.T, _DIGITS)
+        for row, of in enumerate(cosines):
+            of[start + row] = -1.0
+            for column in np.argsort(-of, kind="stable")[:_NEIGHBOURS]:
+                if of[column] > 0:
+                    pairs[min(start + row, int(column)), max(start + row, int(column))] = float(of[column])
+    return [(numbers[a], numbers[b], weight) for (a, b), weight in sorted(pairs.items())]

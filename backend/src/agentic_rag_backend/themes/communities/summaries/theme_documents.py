@@ -1,0 +1,154 @@
+"""What the documents of a community contribute to its name and its prose: their titles and their opening sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+
+from agentic_rag_backend.domain.graph import Label, Support
+from agentic_rag_backend.language.independence import rate_independence, reads_as_prose
+from agentic_rag_backend.language.overviews import describes_itself
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.titles import is_excerpt, is_placeholder
+from agentic_rag_backend.language.words import Word, content_forms, words
+from agentic_rag_backend.themes.communities.summaries.community_evidence import Fact, ThemeDocument
+
+_MAX_TITLE_WORDS = 9
+_MAX_LABELS = 3
+_MAX_TERM_WORDS = 3
+_TERM_SHARE = 0.4
+"""Share of the documents, by their mentions, whose titles contain a term that names the theme."""
+_COMPARABLE_SHARE = 0.3
+"""Share of the first title's weight that another title needs to join it in the name."""
+_SEPARATOR = re.compile(r" [-–—|·] |: |, ")
+_NUMBERING = re.compile(r"^(?:\d{1,3}\.){1,5}(?:\d{1,3})? +")
+_OPENING_CHARACTERS = (40, 300)
+_STANDS = 0.7
+_OPENING_SENTENCES = 20
+
+
+def shorten_title(title: str) -> str:
+    """Return the part of a title that names its subject; empty if a program gave the title, or for the beginning of a text.
+
+    The name of the site after a dash and the number of a section are left out. Of a file's name, the longest row of words stays.
+    """
+    if is_excerpt(title) or is_placeholder(title):
+        return ""
+    text = _NUMBERING.sub("", " ".join(title.split()))
+    part = _SEPARATOR.split(text)[0].strip()
+    # "Review: The Slack Water Year" is a review, but "AutoGen: Enabling …" is about AutoGen.
+    text = part if " " in part or not part.istitle() or " - " in text else text
+    if " " not in text and ("_" in text or "-" in text or any(map(str.isdigit, text))):
+        rows = [
+            "".join(row).replace("_", " ").replace("-", " ").split()
+            for letters, row in groupby(text, _is_letter_or_space)
+            if letters
+        ]
+        text = " ".join(max(rows, key=lambda row: len(" ".join(row)), default=[])) or text
+    text = text.title() if text.isupper() and " " in text else text
+    return "" if is_placeholder(text) or len(text.split()) > _MAX_TITLE_WORDS or not content_forms(text) else text
+
+
+def _is_letter_or_space(character: str) -> bool:
+    return character.isalpha() or character in "-_ "
+
+
+def name_documents(
+    documents: Sequence[ThemeDocument], child_names: Collection[str] = ()
+) -> tuple[tuple[Label, ...], Label | None]:
+    """Return the labels of a theme, best first, and the title that they make together, if one term is common to most documents.
+
+    The title differs from ``child_names``.
+
+    A term of several titles names the theme: "Postfix: Basic Configuration, Bottleneck Analysis". Otherwise the titles do.
+    """
+    titled = [(shorten_title(document.title), document) for document in documents]
+    titled = [(title, document) for title, document in titled if title]
+    if not titled:
+        return (), None
+    term = _find_common_term(titled)
+    if term is None:
+        least = _COMPARABLE_SHARE * titled[0][1].share
+        labels = {
+            title.casefold(): Label(title, document.sources) for title, document in reversed(titled) if document.share >= least
+        }
+        ordered = [labels[title] for title in dict.fromkeys(title.casefold() for title, _ in titled) if title in labels]
+        return tuple(ordered[:_MAX_LABELS]), None
+    remaining = [(rest, document.sources) for title, document in titled if (rest := _without_term(title, term.text))]
+    rests = [Label(rest, sources) for rest, sources in remaining if rest.casefold() != term.text.casefold()]
+    titles = (f"{term.text}: {', '.join(label.text for label in rests[:most])}" for most in range(2, len(rests) + 1))
+    title = next((title for title in titles if title not in child_names), None)
+    return (term, *rests[: _MAX_LABELS - 1]), None if title is None else Label(title)
+
+
+def _find_common_term(titled: Sequence[tuple[str, ThemeDocument]]) -> Label | None:
+    """Return the term, of one to three words, that most titles contain, by the weights of their documents; None without one."""
+    weights: dict[tuple[str, ...], float] = {}
+    spellings: dict[tuple[str, ...], str] = {}
+    holders: dict[tuple[str, ...], set[str]] = {}
+    for title, document in titled:
+        for forms, text in dict(_list_terms(title)).items():
+            weights[forms] = weights.get(forms, 0.0) + document.share
+            spellings.setdefault(forms, text)
+            holders.setdefault(forms, set()).add(title.casefold())
+    least = _TERM_SHARE * sum(document.share for _, document in titled)
+    common = [forms for forms, weight in weights.items() if len(holders[forms]) > 1 and weight >= least]
+    if not common:
+        return None
+    best = max(common, key=lambda forms: (weights[forms], len(forms)))
+    sources = [source for title, document in titled if best in dict(_list_terms(title)) for source in document.sources[:1]]
+    return Label(spellings[best], tuple(dict.fromkeys(sources)))
+
+
+def _list_terms(title: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    tokens = words(title)
+    for start in range(len(tokens)):
+        for end in range(start + 1, min(start + _MAX_TERM_WORDS, len(tokens)) + 1):
+            row = tokens[start:end]
+            text = title[row[0].start : row[-1].end]
+            if _names(row[0]) and _names(row[-1]) and not is_placeholder(text):
+                yield tuple(word.form for word in row), text
+
+
+def _names(word: Word) -> bool:
+    return word.content and word.form.isalpha() and len(word.form) > 1
+
+
+def _without_term(title: str, term: str) -> str:
+    """Return the longer part of a title before or after the term, without function words at its ends."""
+    start = title.casefold().find(term.casefold())
+    parts = [title] if start < 0 else [title[:start], title[start + len(term) :]]
+    longest = max(parts, key=len)
+    tokens = words(longest)
+    content = [number for number, word in enumerate(tokens) if word.content]
+    return longest[tokens[content[0]].start : tokens[content[-1]].end] if content else ""
+
+
+def select_opening(title: str, passages: Sequence[tuple[Support, str]]) -> Fact | None:
+    """Return the sentence among the first ones that says what a document is about; None if no sentence stands by itself.
+
+    It repeats words of the title, or has the document as its subject: "This page explains …".
+    """
+    subject = content_forms(title)
+    best, best_value = None, 0.0
+    count = 0
+    for support, text in passages:
+        for sentence in split_sentences(text):
+            statement = text[sentence.start : sentence.end]
+            introduces = describes_itself(statement)
+            standing = 1.0 if introduces else rate_independence(statement)
+            low, high = _OPENING_CHARACTERS
+            if (
+                standing < _STANDS
+                or not reads_as_prose(statement)
+                or not low <= len(statement) <= high
+                or count >= _OPENING_SENTENCES
+            ):
+                continue
+            shared = len(subject & content_forms(statement)) / max(1, len(subject))
+            value = standing * (1 + shared + introduces) * (1 - count / (2 * _OPENING_SENTENCES))
+            count += 1
+            if value > best_value:
+                best, best_value = Fact(statement, (support,), frozenset()), value
+    return best

@@ -1,0 +1,50 @@
+"""Retrieval for questions that ask for an overview: themes, passages of a named document, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sample_passages import theme_of, visible_of
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.themes.overviews import READ, Overviews
+
+
+@dataclass
+class Scripted:
+    """Both retrievers, and the catalogue of one document of 60 passages."""
+
+    retrieval: Retrieval
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        return self.retrieval
+
+    async def visible_chunk_ids(self, tenant: object, documents: Sequence[str]) -> dict[str, list[str]]:
+        return {documents[0]: [f"p{number}" for number in range(60)]}
+
+    async def hydrate(self, tenant: object, ids: Sequence[str]) -> dict[str, VisibleChunk]:
+        return {id: visible_of(f"text of {id}", id, title="Tide Tables") for id in ids}
+
+
+async def test_themes_a_named_document_or_nothing(query: Callable[..., Query]) -> None:
+    hit = Hit(visible=visible_of("Low water.", "p7", title="The Tide Tables", key="tables/tides-2014.pdf"), score=0.5)
+    passages = Scripted(Retrieval(hits=(hit,), trace=Trace(strategy="hybrid")))
+    for themes, text, subject in [
+        ((theme_of("t"),), "What are these documents about?", "documents"),
+        ((), "What are these documents about?", None),
+        ((theme_of("t"),), "What is the document Tide Tables about?", "The Tide Tables"),
+        ((theme_of("t"),), "Summarise tides-2014.pdf", "The Tide Tables"),
+        ((theme_of("t"),), "What is the document Tide Table about?", None),
+        ((theme_of("t"),), "Who wrote the Tide Tables?", None),
+    ]:
+        overviews = Overviews(Scripted(Retrieval(themes=themes, trace=Trace(strategy="global"))), passages, cast("Any", passages))
+        retrieval = await overviews.find(query(text, limit=3))
+        assert (None if retrieval is None else retrieval.trace.details["overview"]) == subject
+        if retrieval is not None and not retrieval.themes:
+            assert [hit.id for hit in retrieval.hits] == ["p0", "p1", "p2"]
+            assert retrieval.backing is not None
+            assert len(retrieval.backing.hits) == READ
+            assert retrieval.backing.hits[-1].id > "p50", "the end of the document is read, too"

@@ -1,0 +1,82 @@
+"""Names and prose of a theme from the documents that it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.themes.communities.summaries.community_evidence import (
+    CentralEntity,
+    Fact,
+    SummaryEvidence,
+    ThemeDocument,
+)
+from agentic_rag_backend.themes.communities.summaries.extractive_summaries import extractive_summary
+from agentic_rag_backend.themes.communities.summaries.keywords import central_names
+from agentic_rag_backend.themes.communities.summaries.theme_documents import name_documents, select_opening, shorten_title
+
+
+def document(title: str, share: float, opening: str = "") -> ThemeDocument:
+    source = Support(title, 1, f"c-{title}")
+    return ThemeDocument(title, share, (source,), Fact(opening, (source,), frozenset()) if opening else None)
+
+
+@pytest.mark.parametrize(
+    ("title", "short"),
+    [
+        ("Microsoft - Wikipedia", "Microsoft"),
+        ("7. Beyond Packaging — developers-reference 12.18 documentation", "Beyond Packaging"),
+        ("AutoGen: Enabling Next-Gen Applications", "AutoGen"),
+        ("Review: The Slack Water Year", "Review: The Slack Water Year"),
+        ("MEDRPT-2024-PAT-3847_medical_report_scan", "medical report scan"),
+        ("SEATTLE GENERAL HOSPITAL", "Seattle General Hospital"),
+        ("Untitled", ""),
+        ("The boy stood on the burning …", ""),
+    ],
+)
+def test_titles_are_shortened_to_their_subject(title: str, short: str) -> None:
+    assert shorten_title(title) == short
+
+
+def test_documents_name_a_theme_by_a_common_term_or_by_their_titles() -> None:
+    for titles, name in [
+        (("Postfix Basic Configuration", "Postfix Bottleneck Analysis"), "Postfix: Basic Configuration, Bottleneck Analysis"),
+        (("Write-Ahead Logging", "Isolation In SQLite", "Limits For SQLite"), "SQLite: Write-Ahead Logging, Isolation"),
+        (("graphlib", "sched"), "graphlib and sched"),
+        (("Tide Tables",), "Tide Tables"),
+    ]:
+        documents = tuple(document(title, 1 / len(titles)) for title in titles)
+        evidence = SummaryEvidence(fingerprint="f", entity_count=2, entities=(), facts=(), passages=1, documents=documents)
+        assert extractive_summary(evidence, {}).name == name
+    labels, title = name_documents([document(title, 0.5) for title in ("Postfix One", "Postfix Two")], ["Postfix: One, Two"])
+    assert ([label.text for label in labels], title) == (["Postfix", "One", "Two"], None), "a child has the title already"
+
+
+def test_prose_says_what_the_documents_say_and_no_code() -> None:
+    text = (
+        "Read this first. The tide turns twice a day in the narrow channel. Tide tables list the hours of high water for a year."
+    )
+    opening = select_opening("Tide Tables", [(Support("d", 1, "c"), text)])
+    assert opening is not None
+    assert opening.statement == "Tide tables list the hours of high water for a year."
+    setting = Fact(
+        "/etc/tide/main.cf: tide_interfaces = virtual.host.tld (virtual Tide) tide_interfaces = $myhostname", (), frozenset()
+    )
+    said = document("Tide Tables", 0.9, opening.statement)
+    evidence = SummaryEvidence(fingerprint="f", entity_count=2, entities=(), facts=(setting,), passages=1, documents=(said,))
+    summary = extractive_summary(evidence, {})
+    assert summary.summary == opening.statement
+    assert summary.findings[0].statement == opening.statement
+    assert (
+        select_opening("Tide Tables", [(Support("d", 1, "c"), "This document covers the following parts of the tide tables:")])
+        is None
+    )
+
+
+def test_a_word_that_only_begins_sentences_and_a_keyword_name_no_theme() -> None:
+    passages = (Support("d", 1, "c"),)
+    entities = [CentralEntity(name, name, "place", 0.3, passages) for name in ("Healthy", "None", "Carrowby")]
+    statements = ["Healthy queues are empty.", "The call returns None in Carrowby."]
+    assert [label.text for label in central_names(entities, statements)] == ["Carrowby"]
+    people = [CentralEntity(name, name, "person", 0.3, passages) for name in ("Jacob", "JACOB COLLIER")]
+    assert [label.text for label in central_names(people)] == ["Jacob Collier"]
