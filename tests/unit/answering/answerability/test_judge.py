@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.answering.answerability.evidence import PassageText, read_evidence
-from agentic_rag_backend.answering.answerability.judge import MAX_QUOTATIONS, MAX_QUOTED, AnswerJudge
+from agentic_rag_backend.answering.answerability.judge import MAX_QUOTED, AnswerJudge
 from agentic_rag_backend.answering.answerability.question import read_question
 from agentic_rag_backend.answering.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.answering.answerability.sentence_features import lexical_features
+from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
 

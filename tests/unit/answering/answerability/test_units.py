@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.answering.answerability.evidence import LIST_CHARACTERS, units_of, window_of
+from agentic_rag_backend.answering.answerability.units import units_of
+from agentic_rag_backend.answering.answerability.windows import (
+    EXCESS,
+    LIST_CHARACTERS,
+    MAX_QUOTATIONS,
+    REFERRED_CHARACTERS,
+    Window,
+    choose_windows,
+)
 
 TABLE = "Crew of the Ada:\n\n| Name | Role |\n| --- | --- |\n| Ann Pell | Pilot |\n| Bo Lind | Cook |"
 LIST = "The yard repairs:\n\n- trawlers\n- ferries\n- pilot boats\n\nIt opened in 1887."
@@ -20,7 +28,13 @@ def window(text: str, within: str) -> str:
     """Return the text of the window around the unit that contains ``within``."""
     units = units_of(text)
     number = next(number for number, unit in enumerate(units) if within in unit.text)
-    return window_of(units, number).text
+    return windows_of(text, [number])[0].text
+
+
+def windows_of(text: str, numbers: list[int], worth: dict[int, float] | None = None) -> list[Window]:
+    """Return the windows that begin with units of one passage."""
+    values = {(0, number): value for number, value in (worth or {}).items()}
+    return [window for _, window in choose_windows({0: units_of(text)}, [(0, number) for number in numbers], values)]
 
 
 def test_a_unit_is_quoted_with_what_belongs_to_it() -> None:
@@ -35,7 +49,7 @@ def test_a_unit_is_quoted_with_what_belongs_to_it() -> None:
 
 def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:
     text = "The parties agree.\n\n## Article 1: The corridor\n\nA corridor shall be kept open. No cable shall lie in it."
-    assert window(text, "Article") == "Article 1: The corridor – A corridor shall be kept open."
+    assert window(text, "Article") == "Article 1: The corridor – A corridor shall be kept open. No cable shall lie in it."
     assert window(text, "parties") == "The parties agree."
 
 
@@ -57,15 +71,30 @@ def test_an_item_of_a_long_list_is_quoted_with_the_line_that_introduces_the_list
     assert len(quoted) <= LIST_CHARACTERS
 
 
+def test_a_window_takes_what_a_sentence_announces_and_grows_to_what_is_worth_more() -> None:
+    libraries = "It is one of five. Other libraries with a similar reach include:\n\n- zlib\n- libpng\n\nLibc is left out."
+    assert window(libraries, "one of five").endswith("include: zlib; libpng")
+    folders = "The following folders are required.\n\nFolder Use\nbin Commands\nboot Loader\n\n" + "Each is described below. " * 9
+    assert "bin Commands boot Loader" in window(folders, "required")
+    sentences = [f"Sentence {number} is about the pumps of the {word} dock, as it was." for number, word in enumerate("abcdefghijk")]
+    text = " ".join(sentences)
+    assert windows_of(text, [5], {4: 0.9, 3: 0.8, 2: 0.7})[0].text.startswith(sentences[1])
+    assert windows_of(text, [5], {6: 0.9, 7: 0.8, 8: 0.7})[0].text.endswith(sentences[9])
+
+
 @sampled(gate=50, deep=2000)
 @given(st.lists(st.sampled_from([TABLE, LIST, FORM, PROSE, "", "- a", "|", "a: b", "\u2028x"]), max_size=4), st.text(max_size=80))
 def test_windows_stay_within_their_passage(parts: list[str], other: str) -> None:
     text = "\n\n".join([*parts, other])
     units = units_of(text)
     assert [unit.start for unit in units] == sorted(unit.start for unit in units)
-    for number, unit in enumerate(units):
+    for unit in units:
         assert 0 <= unit.start <= unit.end <= len(text)
-        span = window_of(units, number)
-        assert span.first <= number <= span.last
-        assert span.start <= unit.start
-        assert unit.end <= span.end <= len(text)
+    windows = windows_of(text, list(range(len(units))))
+    assert len(windows) <= MAX_QUOTATIONS
+    quoted = [number for window in windows for number in range(window.first, window.last + 1)]
+    assert len(set(quoted)) == len(quoted)
+    for span in windows:
+        assert (span.start, span.end) == (units[span.first].start, units[span.last].end)
+        longest = max(len(unit.in_context) for unit in units)
+        assert len(span.text) <= EXCESS * max(longest, LIST_CHARACTERS + REFERRED_CHARACTERS) + 20

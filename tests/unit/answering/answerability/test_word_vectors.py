@@ -19,7 +19,7 @@ from agentic_rag_backend.retrieval.caching import ENTRY_BYTES
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 PASSAGES = [
     PassageText("Harbour", f"The harbour of {town} was dug in {1800 + number}. It has {number + 2} cranes.", 1.0)
-    for number, town in enumerate(("Kelm", "Orsa", "Brack", "Tarn", "Ulsk"))
+    for number, town in enumerate(("Kelm", "Orsa", "Brack", "Tarn", "Ulsk", "Vard", "Wey"))
 ]
 FIRST, OTHER = "When was the harbour of Kelm dug?", "When was the harbour of Orsa dug?"
 MIB = 2**20
@@ -68,7 +68,7 @@ async def test_an_account_embeds_only_passages_that_no_earlier_one_compared(reco
     nearness = await judge.nearness(FIRST, PASSAGES[:3])
     assert nearness == await judge.nearness(FIRST, PASSAGES[:3]) == await AnswerJudge(Recording()).nearness(FIRST, PASSAGES[:3])
     assert len(recording.passages) == 4
-    await judge.nearness(OTHER, PASSAGES)
+    await judge.nearness(OTHER, PASSAGES[:5])
     assert len(recording.passages) == len(set(recording.passages)) == 7
 
 

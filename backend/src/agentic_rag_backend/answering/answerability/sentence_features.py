@@ -43,6 +43,7 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
     return {
         "held": reading.rarity @ reading.held,
         "window": reading.rarity @ reading.in_window,
+        "headed": reading.rarity @ reading.headed,
         "passage": reading.rarity @ reading.in_passage,
         "passage_score": np.array([reading.passages[sentence.passage].score for sentence in reading.sentences], np.float32),
         "names_absent_passage": reading.rarity[names] @ (1.0 - reading.in_passage[names]),
@@ -54,6 +55,7 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
         "negation": _negation_differs(reading),
         "opposite": _flag_opposites(reading),
         "statement": np.array([sentence.statement for sentence in reading.sentences], np.float32),
+        "question": np.array([sentence.is_question for sentence in reading.sentences], np.float32),
     }
 
 

@@ -1,7 +1,7 @@
 """The excerpts around matched chunks: neighbouring chunks that are read together.
 
-Matches are placed one after the other, best first, so that a match never changes the place of a better one. Matches of one excerpt
-are one result, so no text is returned twice.
+Matches are placed one after the other, best first, so that a match never changes the place of a better one. Matches of one
+excerpt are one result, so no text is returned twice.
 """
 
 from __future__ import annotations

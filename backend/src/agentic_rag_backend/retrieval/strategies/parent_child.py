@@ -1,7 +1,7 @@
 """Parent–child search: small chunks match a question, and the excerpt around them is read.
 
-An excerpt is the parent around a chunk, if its document was cut with parents, or else the chunk and its neighbours. Documents need
-not be cut with parents.
+An excerpt is the parent around a chunk, if its document was cut with parents, or else the chunk and its neighbours. Documents
+need not be cut with parents.
 """
 
 from __future__ import annotations

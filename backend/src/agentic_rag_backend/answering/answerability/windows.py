@@ -1,0 +1,154 @@
+"""The windows of text that an answer quotes: each a unit of a passage with what belongs to it.
+
+A window begins with one unit. It takes the sentence to which "she" refers and the list that it announces, and then grows to the
+neighbours that are more likely to answer, as long as its length allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.answering.answerability.units import Unit
+from agentic_rag_backend.language.independence import refers_back
+
+MAX_QUOTATIONS = 3
+"""Windows that an answer quotes."""
+FIRST_CHARACTERS = 300
+"""Length to which the first window grows."""
+LATER_CHARACTERS = 120
+"""Least length to which a later window grows."""
+TOTAL_CHARACTERS = 460
+"""Length of all windows together from which no further one is quoted."""
+EXCESS = 1.15
+"""Factor by which the first unit of a later window may exceed what is left."""
+REFERRED_CHARACTERS = 150
+"""Characters above its length that a window may have with the sentence to which it refers."""
+LIST_CHARACTERS = 600
+"""Length up to which an announced list is quoted."""
+ITEM_CHARACTERS = 80
+"""Length of a line up to which it may be an item of an announced list without marks."""
+MAX_ITEMS = 16
+_ANNOUNCES = re.compile(r"(?::|\b(?:following|as follows|below))\W*$|\bthe following\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Units ``first`` to ``last`` (included) of a passage: ``passage.text[start:end]``. ``text`` is what an answer writes."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    text: str
+
+
+def choose_windows(
+    units: Mapping[int, Sequence[Unit]], ranked: Iterable[tuple[int, int]], worth: Mapping[tuple[int, int], float]
+) -> list[tuple[int, Window]]:
+    """Return the windows to quote, best first, each with the number of its passage. No unit is quoted twice, no heading alone.
+
+    Args:
+        units: of each passage, by the passage's number.
+        ranked: numbers of passages and of units in them with which windows begin, best first.
+        worth: of units, by the same numbers: how likely they are to answer. Windows grow to those that are worth more.
+    """
+    quoted: dict[int, set[int]] = {}
+    windows: list[tuple[int, Window]] = []
+    length = 0
+    for passage, number in ranked:
+        left = TOTAL_CHARACTERS - length
+        if len(windows) == MAX_QUOTATIONS or left <= 0:
+            break
+        passage_units, taken = units[passage], quoted.setdefault(passage, set())
+        if number in taken or (windows and len(passage_units[number].text) > EXCESS * left):
+            continue
+        limit = max(LATER_CHARACTERS, left // (MAX_QUOTATIONS - len(windows))) if windows else FIRST_CHARACTERS
+        values = [worth.get((passage, index), 0.0) for index in range(len(passage_units))]
+        window = _Growth(passage_units, values, taken, number).grow(limit)
+        if window.first == window.last and passage_units[number].kind == "heading":
+            continue
+        taken.update(range(window.first, window.last + 1))
+        windows.append((passage, window))
+        length += len(window.text)
+    return windows
+
+
+class _Growth:
+    """A window that grows from unit ``number`` of a passage, without the ``taken`` units."""
+
+    def __init__(self, units: Sequence[Unit], values: Sequence[float], taken: Iterable[int], number: int) -> None:
+        self._units = units
+        self._values = values
+        self._taken = frozenset(taken)
+        self._number = self._first = self._last = number
+        self._length = len(units[number].text)
+
+    def grow(self, limit: int) -> Window:
+        """Return the window, which has at most ``limit`` characters without its list and the sentence to which it refers."""
+        unit = self._units[self._number]
+        if unit.kind != "row":
+            if unit.kind == "sentence" and refers_back(unit.text):
+                self._add_referred(limit)
+            self._add_announced(self._number)
+            while (neighbour := self._better_neighbour(limit)) is not None:
+                self._add(neighbour)
+            self._add_announced(self._last)
+        if self._first == self._last:
+            return Window(self._number, self._number, unit.start, unit.end, unit.in_context)
+        return make_window(self._units, self._first, self._last)
+
+    def _add(self, number: int) -> None:
+        self._first, self._last = min(self._first, number), max(self._last, number)
+        self._length += len(self._units[number].text) + 1
+
+    def _is_free(self, number: int) -> bool:
+        return 0 <= number < len(self._units) and number not in self._taken
+
+    def _add_referred(self, limit: int) -> None:
+        before = self._first - 1
+        room = limit + REFERRED_CHARACTERS - self._length
+        if self._is_free(before) and self._units[before].block is None and len(self._units[before].text) < room:
+            self._add(before)
+
+    def _add_announced(self, number: int) -> None:
+        """Add the list that a unit at the end of the window announces, or the short lines below it, as far as there is room."""
+        unit = self._units[number]
+        if number != self._last or (unit.kind != "opening" and not _ANNOUNCES.search(unit.text)):
+            return
+        block = self._units[number + 1].block if number + 1 < len(self._units) else None
+        for item in range(number + 1, min(number + 1 + MAX_ITEMS, len(self._units))):
+            text = self._units[item].text
+            belongs = self._units[item].block == block if block is not None else len(text) < ITEM_CHARACTERS
+            if not belongs or not self._is_free(item) or self._length + len(text) > LIST_CHARACTERS:
+                return
+            self._add(item)
+
+    def _better_neighbour(self, limit: int) -> int | None:
+        """Return the neighbour that is worth more and fits; the one after the window if both are worth the same.
+
+        A window does not grow over the ends of a table or list, nor over a heading.
+        """
+        first, last = self._units[self._first], self._units[self._last]
+        beside = []
+        if self._is_free(self._last + 1):
+            after = self._units[self._last + 1]
+            if after.kind != "heading" and (after.block == last.block or (last.block is None and after.kind == "opening")):
+                beside.append(self._last + 1)
+        if self._is_free(self._first - 1) and first.kind != "heading" and self._units[self._first - 1].block == first.block:
+            beside.append(self._first - 1)
+        fitting = [number for number in beside if self._length + 1 + len(self._units[number].text) <= limit]
+        return max(fitting, key=lambda number: self._values[number], default=None)
+
+
+def make_window(units: Sequence[Unit], start: int, end: int) -> Window:
+    """Return units ``start`` to ``end`` (included) as one window."""
+    chosen = units[start : end + 1]
+    texts = [f"{unit.text} –" if unit.kind == "heading" else unit.text for unit in chosen if unit.kind not in ("item", "row")]
+    before = " ".join(texts).removesuffix(" –")
+    if chosen[0].kind == "item":
+        before = chosen[0].context
+    entries = "; ".join(unit.text.rstrip(" ;,") for unit in chosen if unit.kind in ("item", "row"))
+    between = ": " if before and entries and not before.endswith(":") else " "
+    return Window(start, end, chosen[0].start, chosen[-1].end, f"{before}{between}{entries}".strip())
