@@ -72,7 +72,7 @@ CANDIDATE = (
 )
 SENTENCE = (
     *("held", "window", "passage_score", "names_absent_passage", "numbers_absent_passage", "type_absent"),
-    *("cosine", "similar", "similar_window", "matched", "near", "question_word"),
+    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "question", "headed"),
 )
 FURTHER = (
     *("score", "bridge", "added", "added_to_window", "likeness", "title_named", "same_passage"),
@@ -88,12 +88,12 @@ ALIKE = ("numbers_absent", "negation", "opposite", "count_absent", "year_differs
 HOPS = ("cosine", "names_absent", "connected", "covered")
 ACCOUNT = ("nearness",)
 _POSITIVE = (
-    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "share", "connected", "covered", "held"),
+    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "share", "connected", "covered", "held", "headed"),
     *("window", "nearness"),
 )
 _NEGATIVE = (
     *("type_absent", "names_absent_passage", "numbers_absent_passage", "names_absent", "numbers_absent"),
-    *("negation", "opposite", "count_absent", "year_differs"),
+    *("negation", "opposite", "count_absent", "year_differs", "question"),
 )
 SIGNS = dict.fromkeys(_POSITIVE, 1) | dict.fromkeys(_NEGATIVE, -1)
 VALUE_ABSENT = -2.0

@@ -76,10 +76,12 @@ def test_a_window_takes_what_a_sentence_announces_and_grows_to_what_is_worth_mor
     assert window(libraries, "one of five").endswith("include: zlib; libpng")
     folders = "The following folders are required.\n\nFolder Use\nbin Commands\nboot Loader\n\n" + "Each is described below. " * 9
     assert "bin Commands boot Loader" in window(folders, "required")
-    sentences = [f"Sentence {number} is about the pumps of the {word} dock, as it was." for number, word in enumerate("abcdefghijk")]
+    sentences = [
+        f"Pump {number} stands in dock {word}, as it did before the flood of March." for number, word in enumerate("abcdefg")
+    ]
     text = " ".join(sentences)
-    assert windows_of(text, [5], {4: 0.9, 3: 0.8, 2: 0.7})[0].text.startswith(sentences[1])
-    assert windows_of(text, [5], {6: 0.9, 7: 0.8, 8: 0.7})[0].text.endswith(sentences[9])
+    assert windows_of(text, [3], {2: 0.9, 1: 0.8, 0: 0.7})[0].text == " ".join(sentences[:4])
+    assert windows_of(text, [3], {4: 0.9, 5: 0.8, 6: 0.7})[0].text == " ".join(sentences[3:])
 
 
 @sampled(gate=50, deep=2000)
