@@ -14,7 +14,12 @@ import pytest
 @pytest.mark.parametrize(
     ("project", "package", "members"),
     [
-        pytest.param("backend", "agentic_rag_backend", {"py.typed", "library.py", "cli/app.py"}, id="product"),
+        pytest.param(
+            "backend",
+            "agentic_rag_backend",
+            {"py.typed", "library.py", "cli/app.py", "knowledge/extraction/lexicon.toml"},
+            id="product",
+        ),
         pytest.param("testing", "agentic_rag_testing", {"py.typed", "stores/vector_store.py", "models/server.py"}, id="testing"),
     ],
 )

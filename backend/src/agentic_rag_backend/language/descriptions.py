@@ -98,7 +98,7 @@ class Description:
     @property
     def written(self) -> str:
         """The description as a line of text, from which `parse` makes it again: "oceanographer, reader; born 1976; female"."""
-        parts = [", ".join(dict.fromkeys(self.nouns)), *(f"at {place}" for place in self.places)]
+        parts = [", ".join(dict.fromkeys(self.nouns)), *(f"at {location}" for location in self.places)]
         parts += [f"born {year}" for year in sorted(self.born)] + [f"died {year}" for year in sorted(self.died)]
         parts += [_GENDERS[gender] for gender in sorted(self.gender)]
         parts += [f"({' '.join(self.tag.replace(';', ' ').split())})"] if self.tag else []
@@ -140,7 +140,7 @@ class Description:
         """Return whether they have other professions at other places: a lawyer in Lyon, a banker at Bonn Bank."""
         if not kinds_differ(self.kinds - ROLES, description.kinds - ROLES, strictly=False):
             return False
-        here, there = ({word.form for place in bearer.places for word in words(place)} for bearer in (self, description))
+        here, there = ({word.form for location in bearer.places for word in words(location)} for bearer in (self, description))
         return bool(here and there) and here.isdisjoint(there)
 
 
@@ -271,8 +271,8 @@ def _describe_after(text: str) -> Description:
         if match := pattern.match(text):
             described = text[match.end() :]
             nouns = _list_nouns(described)
-            place = _PLACE.search(described) if nouns else None
-            description |= replace(_describe_nouns(nouns), places=(place[1],) if place else ())
+            location = _PLACE.search(described) if nouns else None
+            description |= replace(_describe_nouns(nouns), places=(location[1],) if location else ())
             break
     return description
 

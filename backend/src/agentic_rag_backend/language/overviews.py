@@ -74,8 +74,8 @@ def find_named_document(question: str) -> str | None:
     if not title:
         return None
     start = question.find(title)
-    rest = [_fold(match[0]) for match in _WORD.finditer(f"{question[:start]} {question[start + len(title) :]}")]
-    return title if _asks_for_overview(rest) else None
+    question_words = [_fold(match[0]) for match in _WORD.finditer(f"{question[:start]} {question[start + len(title) :]}")]
+    return title if _asks_for_overview(question_words) else None
 
 
 def describes_itself(text: str) -> bool:
@@ -96,7 +96,7 @@ def _is_known(word: str) -> bool:
 
 
 def _asks_for_overview(question_words: list[str]) -> bool:
-    said = set(question_words)
+    terms = set(question_words)
     if not 0 < len(question_words) <= _MAX_WORDS:
         return False
-    return not said.isdisjoint(_THEMES) or not (said.isdisjoint(_SAYING) or said.isdisjoint(_DOCUMENTS))
+    return not terms.isdisjoint(_THEMES) or not (terms.isdisjoint(_SAYING) or terms.isdisjoint(_DOCUMENTS))

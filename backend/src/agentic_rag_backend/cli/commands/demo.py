@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.configuration import load_settings, suggest_encoder
 from agentic_rag_backend.cli.following import explain_failure, follow_job, is_successful
 from agentic_rag_backend.cli.intake import FINE, Processing
-from agentic_rag_backend.cli.output import Output, table, text
+from agentic_rag_backend.cli.output import Output, count_of, table, text
 from agentic_rag_backend.cli.progress import run_async
 from agentic_rag_backend.cli.rendering import show_citations
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
@@ -192,11 +192,12 @@ async def check_quotes(container: Container, client: Client, citations: Sequence
 def _show_answer(output: Output, number: int, answer: Mapping[str, Any]) -> None:
     output.show(text(f"\nQuestion {number}: {answer['query']}", "bold cyan"))
     output.show(text(answer["synthesized_answer"] or ""))
-    themes = ", ".join(theme["name"] for theme in answer["high_level_results"][:_NEEDED])
+    themes = answer["high_level_results"]
+    names = "; ".join([*(theme["name"] for theme in themes[:_NEEDED]), *(["…"] if themes[_NEEDED:] else [])])
     weights = answer["weights"]
     output.show(
-        f"confidence {answer['confidence']:.2f} · {len(answer['low_level_results'])} passages × {weights['low']:.1f}"
-        f" · {len(answer['high_level_results'])} themes × {weights['high']:.1f}{': ' + themes if themes else ''}",
+        f"confidence {answer['confidence']:.2f} · {count_of(len(answer['low_level_results']), 'passage')} × {weights['low']:.1f}"
+        f" · {count_of(len(themes), 'theme')} × {weights['high']:.1f}{': ' + names if names else ''}",
         style="dim",
     )
     if answer["fallback_used"]:

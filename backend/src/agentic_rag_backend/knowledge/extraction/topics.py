@@ -72,8 +72,8 @@ def _without_description(name: str) -> str:
     """Return "Ann Marsh" for "Ann Marsh, botanist", and other titles as they are."""
     head, _, description = name.partition(", ")
     words = head.split()
-    named = 1 < len(words) <= _LONGEST_PLACE and all(word[0].isupper() for word in words)
-    return head if named and description[:1].islower() and words[0].lower() not in FUNCTION_WORDS else name
+    is_name = 1 < len(words) <= _LONGEST_PLACE and all(word[0].isupper() for word in words)
+    return head if is_name and description[:1].islower() and words[0].lower() not in FUNCTION_WORDS else name
 
 
 def is_file_name(title: str) -> bool:

@@ -45,14 +45,14 @@ class Overviews:
 
     async def _read_document(self, query: Query, title: str) -> Retrieval | None:
         """Return passages of the document of this title in reading order; the best ones of the search come from it."""
-        nearest = await self._passages.retrieve(replace(query, limit=SEARCHED, min_score=0.0))
-        hit = next((hit for hit in nearest.hits if _is_named(hit, title)), None)
+        results = await self._passages.retrieve(replace(query, limit=SEARCHED, min_score=0.0))
+        hit = next((hit for hit in results.hits if _is_named(hit, title)), None)
         if hit is None:
             return None
         document_id = hit.visible.chunk.document_id
         ids = (await self._documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
         visible = await self._documents.hydrate(query.tenant_id, _select_spread(ids))
-        scores = {hit.id: hit.score for hit in nearest.hits}
+        scores = {hit.id: hit.score for hit in results.hits}
         hits = tuple(
             Hit(visible=chunk, score=scores.get(id, 0.0))
             for id in _select_spread(ids)
@@ -60,11 +60,11 @@ class Overviews:
         )
         if not hits:
             return None
-        trace = Trace(strategy="document", methods_used=nearest.trace.methods_used, details=time_detail(query))
+        trace = Trace(strategy="document", methods_used=results.trace.methods_used, details=time_detail(query))
         retrieval = Retrieval(
             hits=hits[: query.limit],
-            backing=Backing(hits=hits, relevance=nearest.relevance),
-            relevance=nearest.relevance,
+            backing=Backing(hits=hits, relevance=results.relevance),
+            relevance=results.relevance,
             trace=trace,
         )
         return _with_overview(retrieval, hit.visible.document_title)

@@ -112,7 +112,7 @@ class Extension:
 
     def _ends_before(self, start: int, stop: int, lower: str) -> bool:
         """Return whether a name ends: before a label ("Emily Hart Register: 7"), after a short line or a legal form."""
-        last, begin = self._tokens.ends[stop - 1], self._tokens.starts[stop]
+        end, begin = self._tokens.ends[stop - 1], self._tokens.starts[stop]
         following = self._words[stop + 1] if stop + 1 < self._end else ""
         if following == ":" and self._tokens.starts[stop + 1] == self._tokens.ends[stop]:
             return True
@@ -120,9 +120,9 @@ class Extension:
             return True
         if stop - start > 1 and self._words[stop - 1].lower() in COMPANY_SUFFIXES and lower not in COMPANY_SUFFIXES:
             return self._words[stop - 1].lower() not in GENERATIONS
-        if "\n" not in self._tokens.text[last:begin]:
+        if "\n" not in self._tokens.text[end:begin]:
             return False
-        return last < _SHORT_LINE or "\n" in self._tokens.text[last - _SHORT_LINE : last]
+        return end < _SHORT_LINE or "\n" in self._tokens.text[end - _SHORT_LINE : end]
 
     def _opens_title(self, index: int, lower: str) -> bool:
         """Return whether a title before a person's name starts at ``index``: "Afghan | Prime Minister Keller"."""

@@ -62,8 +62,8 @@ def _find_full_name(entity: CentralEntity, entities: Sequence[CentralEntity]) ->
     if " " in entity.name:
         return entity
     name = entity.name.casefold()
-    fuller = (other for other in entities if other.type == entity.type and name in other.name.casefold().split())
-    return max(fuller, key=lambda other: len(other.name.split()) == 2, default=entity)
+    fuller = (candidate for candidate in entities if candidate.type == entity.type and name in candidate.name.casefold().split())
+    return max(fuller, key=lambda candidate: len(candidate.name.split()) == 2, default=entity)
 
 
 def _is_written_as_name(name: str, statements: Sequence[str]) -> bool:

@@ -75,8 +75,8 @@ def name_documents(
         }
         ordered = [labels[title] for title in dict.fromkeys(title.casefold() for title, _ in titled) if title in labels]
         return tuple(ordered[:_MAX_LABELS]), None
-    remaining = [(rest, document.sources) for title, document in titled if (rest := _without_term(title, term.text))]
-    rests = [Label(rest, sources) for rest, sources in remaining if rest.casefold() != term.text.casefold()]
+    remaining = [(words, document.sources) for title, document in titled if (words := _without_term(title, term.text))]
+    rests = [Label(words, sources) for words, sources in remaining if words.casefold() != term.text.casefold()]
     titles = (f"{term.text}: {', '.join(label.text for label in rests[:most])}" for most in range(2, len(rests) + 1))
     title = next((title for title in titles if title not in child_names), None)
     return (term, *rests[: _MAX_LABELS - 1]), None if title is None else Label(title)
