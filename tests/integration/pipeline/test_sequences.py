@@ -138,8 +138,8 @@ def test_a_long_sequence_shows_what_the_model_says(stage: Stage, seed: int) -> N
 
 
 LIFE = (
-    Operation("upload", key=0, lines=(0, 2)),
-    Operation("upload", key=1, lines=(1, 4), title=1),
+    Operation("upload", key=0, lines=(1, 2)),
+    Operation("upload", key=1, lines=(0, 4), title=1),
     Operation("upload", tenant=1, key=0, lines=(0, 1)),
     Operation("settle"),
     Operation("rebuild"),

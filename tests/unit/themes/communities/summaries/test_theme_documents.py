@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentic_rag_backend.domain.graph import Support
@@ -50,6 +52,13 @@ def test_documents_name_a_theme_by_a_common_term_or_by_their_titles() -> None:
         assert extractive_summary(evidence, {}).name == name
     labels, title = name_documents([document(title, 0.5) for title in ("Postfix One", "Postfix Two")], ["Postfix: One, Two"])
     assert ([label.text for label in labels], title) == (["Postfix", "One", "Two"], None), "a child has the title already"
+    manuals = [f"Postfix {number}" for number in ("One", "Two", "Three")]
+    documents = tuple(document(title, 0.3) for title in manuals)
+    evidence = SummaryEvidence(fingerprint="f", entity_count=2, entities=(), facts=(), passages=1, documents=documents)
+    child = extractive_summary(replace(evidence, documents=documents[:2]), {})
+    summary = extractive_summary(replace(evidence, children=(child,)), {})
+    assert summary.name == "Postfix: One, Two, Three"
+    assert {source.document_id for source in summary.sources} == set(manuals), "the name goes when a document goes"
 
 
 def test_prose_says_what_the_documents_say_and_no_code() -> None:

@@ -77,9 +77,11 @@ def name_documents(
         return tuple(ordered[:_MAX_LABELS]), None
     remaining = [(words, document.sources) for title, document in titled if (words := _without_term(title, term.text))]
     rests = [Label(words, sources) for words, sources in remaining if words.casefold() != term.text.casefold()]
-    titles = (f"{term.text}: {', '.join(label.text for label in rests[:most])}" for most in range(2, len(rests) + 1))
-    title = next((title for title in titles if title not in child_names), None)
-    return (term, *rests[: _MAX_LABELS - 1]), None if title is None else Label(title)
+    texts = [label.text for label in rests]
+    titles = ((count, f"{term.text}: {', '.join(texts[:count])}") for count in range(2, len(texts) + 1))
+    count, title = next(((count, title) for count, title in titles if title not in child_names), (0, None))
+    # All parts of the title are labels, so that it rests on the passages of each.
+    return (term, *rests[: max(count, _MAX_LABELS - 1)]), None if title is None else Label(title)
 
 
 def _find_common_term(titled: Sequence[tuple[str, ThemeDocument]]) -> Label | None:
