@@ -88,7 +88,19 @@ ALIKE = ("numbers_absent", "negation", "opposite", "count_absent", "year_differs
 HOPS = ("cosine", "names_absent", "connected", "covered")
 ACCOUNT = ("nearness",)
 _POSITIVE = (
-    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "share", "connected", "covered", "held", "headed"),
+    *(
+        "cosine",
+        "similar",
+        "similar_window",
+        "matched",
+        "near",
+        "question_word",
+        "share",
+        "connected",
+        "covered",
+        "held",
+        "headed",
+    ),
     *("window", "nearness"),
 )
 _NEGATIVE = (
