@@ -30,7 +30,7 @@ LIST_CHARACTERS = 600
 ITEM_CHARACTERS = 80
 """Length of a line up to which it may be an item of an announced list without marks."""
 MAX_ITEMS = 16
-_ANNOUNCES = re.compile(r"(?::|\b(?:following|as follows|below))\W*$|\bthe following\b", re.IGNORECASE)
+_ANNOUNCES = re.compile(r"(?::|\b(?:following|as follows|below))\W{0,3}$|\bthe following\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Every strategy is wrapped. If the question means one bearer ("the nurse Rowan Te
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -114,7 +115,8 @@ class NamesakeRetriever:
             forbid_reuse()
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
-        described = described_names(query.text)
+        # A long question takes a tenth of a second.
+        described = await asyncio.to_thread(described_names, query.text)
         query = narrow_query(query, names)
         retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
         own_documents = {tuple(word.form for word in words(name.name)): name.own_documents for name in names if name.decided}
