@@ -65,6 +65,7 @@ NOT_MEASURED: Mapping[str, str] = {
     "knowledge/extraction/lexicon.py": _IMPORT,
     "knowledge/extraction/model/replies.py": _MODEL,
     "knowledge/extraction/model/temporal.py": _MODEL,
+    "themes/communities/detection/top_level.py": "runs with more than 15 clusters, which no corpus here has",
 }
 
 
