@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 Examples = tuple[Container, TenantId]
 STEP = budget(gate=2, deep=1)
 """The gate asks every second question, `make test-deep` all."""
-THEMES, FACTS = budget(gate=1, deep=3), budget(gate=10, deep=16)
+THEMES, FACTS = budget(gate=1, deep=3), budget(gate=9, deep=16)
 """Questions of each kind that are answered at least."""
 
 
