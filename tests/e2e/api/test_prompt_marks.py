@@ -68,6 +68,13 @@ def server(prompts: list[str]) -> Iterator[ModelServer]:
         "negative_constraints": [],
     }
 
+    pairs = (("Mara Venn", "leads", "Harbour Authority"), ("Amberquoll Society", "objected_to", "tidal barrage"))
+    about = {"negated": False, "valid_at": "", "invalid_at": ""}
+    facts = {
+        "entities": [{"name": name, "type": "organisation", "aliases": []} for pair in pairs for name in pair[::2]],
+        "relationships": [{"source": source, "relation": relation, "target": end, **about} for source, relation, end in pairs],
+    }
+
     def point(prompt: str) -> str:
         number, text = re.findall(r'<passage id="(\d+)"[^>]*>\n(.*?)\n</passage>', prompt, re.DOTALL)[0]
         return json.dumps({"points": [{"statement": text, "sources": [int(number)], "score": 80}]})
@@ -75,6 +82,7 @@ def server(prompts: list[str]) -> Iterator[ModelServer]:
     matchers: list[Any] = [
         (capture, ""),
         (lambda prompt: 'list of at most 6 objects {"statement"' in prompt, point),
+        (lambda prompt: name_of(prompt) == "extraction", json.dumps(facts)),
         (lambda prompt: name_of(prompt) == "claim_check", json.dumps({"verdicts": []})),
         (lambda prompt: "You plan the searches" in prompt, json.dumps(plan)),
         (lambda prompt: '"questions"' in prompt and "<answer>" in prompt, json.dumps({"questions": [f"Who is she? {HOSTILE}"]})),
@@ -157,7 +165,7 @@ async def test_a_model_can_quote_a_token(client: Client, prompts: list[str], sse
     body = {"query": "Which token begins a turn in ChatML?", "generator": "standard", "stream": stream}
     response = await client.post("/answers", body)
 
-    assert any("⟨|im_start|>" in prompt for prompt in prompts if name_of(prompt) == "answer")
+    assert any("⟨|im_start|>" in prompt for prompt in prompts if name_of(prompt) in ("answer", "dual_level"))
     answer = sse(response)[-1][2] if stream else response.json()["data"]
     assert answer["grounded"]
     assert QUOTED[:-1] in answer["answer"]
