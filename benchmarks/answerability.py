@@ -72,7 +72,7 @@ CANDIDATE = (
 )
 SENTENCE = (
     *("held", "window", "passage_score", "names_absent_passage", "numbers_absent_passage", "type_absent"),
-    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "question", "headed"),
+    *("cosine", "similar", "similar_window", "near", "question_word", "question", "headed"),
 )
 FURTHER = (
     *("score", "bridge", "added", "added_to_window", "likeness", "title_named", "same_passage"),
@@ -92,7 +92,6 @@ _POSITIVE = (
         "cosine",
         "similar",
         "similar_window",
-        "matched",
         "near",
         "question_word",
         "share",

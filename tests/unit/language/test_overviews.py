@@ -12,6 +12,8 @@ Give me an overview of all documents.
 What topics do these documents cover?
 Summarise the collection.
 What is this document about?
+What are these documents about, taken together?
+Give me a short overview of everything that is stored here.
 Was sind die Hauptthemen dieser Dokumente?
 Gib mir einen Überblick über alle Dokumente.
 Welche Themen behandeln diese Dokumente?

@@ -45,6 +45,7 @@ _DOCUMENTS = _split_words(
 _REST = _split_words(
     "a an the of in on for from with and or all these this those them it is are was what which do does did here there "
     "available me us you your my our can could would will please give tell show list name provide write brief short quick "
+    "that together taken stored uploaded "
     "general main central key major important principal chief common recurring frequent overall broad whole entire subject "
     "subjects sentences sentence words few i want need have has be knowledge welche welches welchen sind ist die der das den "
     "dem des dieser dieses diesem diese diesen ein eine einen einem aller alle allen gib gibt geben mir uns es bitte zusammen "

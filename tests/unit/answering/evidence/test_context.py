@@ -20,10 +20,10 @@ from agentic_rag_backend.answering.evidence.context import (
     size_tokens,
     turn_tokens,
 )
-from agentic_rag_backend.answering.evidence.expansion import MAX_WIDENED, widen_context
+from agentic_rag_backend.answering.evidence.expansion import AGENTIC, MAX_WIDENED, read_around, widen_context
 from agentic_rag_backend.answering.rendering import at_the_ends, render_messages
-from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.filters import Comparison, Filter
+from agentic_rag_backend.domain.document import ChunkSpan, ParentPassage, VisibleChunk
+from agentic_rag_backend.domain.filters import ChunkSet, Comparison, Filter, LinkCondition, Not
 from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
@@ -69,6 +69,15 @@ class Documents:
         assert tenant == TENANT.id
         self.reads += 1
         return {id: self.held[id] for id in chunk_ids if id in self.held}
+
+    async def passages(self, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
+        assert tenant == TENANT.id
+        passages = {}
+        for span in spans:
+            chunks = [one.chunk for one in self.held.values() if span.first <= one.chunk.ordinal <= span.last]
+            text = " ".join(chunk.text for chunk in chunks)
+            passages[span] = ParentPassage.of_chunks(chunks, text, chunks[0].location.start_char)
+        return passages
 
 
 def row(*sections: str) -> list[VisibleChunk]:
@@ -268,3 +277,20 @@ def test_regions_of_a_parent_are_those_of_its_chunks() -> None:
     hit = replace(retrieval.hits[0], parent=parent)
     (passage,) = build_context(replace(retrieval, hits=(hit,)), {}, budget_tokens=3000).passages
     assert passage.regions == (Region(0, 7, page=1), Region(8, 13, page=2))
+
+
+async def test_the_best_results_are_read_with_the_neighbours_that_the_query_may_show() -> None:
+    chunks = [replace(one, chunk=replace(one.chunk, ordinal=number)) for number, one in enumerate(row("A", "A", "B", "B"))]
+    documents = Documents(*chunks)
+
+    async def read(*hits: VisibleChunk, strategy: str = "hybrid", hidden: tuple[str, ...] = ()) -> list[str]:
+        filters = Not(ChunkSet(frozenset(hidden), LinkCondition("entity", "in")))
+        retrieval = replace(found(*hits), trace=Trace(strategy=strategy))
+        wider = await read_around(retrieval, replace(QUERY, filters=filters), documents)  # type: ignore[arg-type]
+        return [hit.parent.text if hit.parent is not None else hit.visible.chunk.text for hit in wider.hits]
+
+    assert await read(chunks[1]) == [" ".join(SENTENCES[:3])]
+    assert await read(chunks[0], chunks[2]) == [" ".join(SENTENCES)]
+    assert await read(chunks[1], hidden=("c2",)) == [" ".join(SENTENCES[:2])]
+    assert await read(chunks[0], chunks[2], hidden=("c1",)) == [SENTENCES[0], SENTENCES[2]]
+    assert await read(chunks[1], strategy=AGENTIC) == [SENTENCES[1]]

@@ -125,15 +125,9 @@ class Interaction:
             "cosine": np.array([vector.whole @ self.question.whole for vector in self.vectors], np.float32),
             "similar": rarity @ best,
             "similar_window": rarity @ np.maximum(best, context),
-            "matched": rarity @ self.strength,
             "near": np.array([self._measure_nearness(index) for index in range(len(self.chosen))], np.float32),
             "question_word": np.array([self._like_question_word(index) for index in range(len(self.chosen))], np.float32),
         }
-
-    @cached_property
-    def strength(self) -> Matrix:
-        """(q, len(chosen)): the strength in [0, 1] of the best match of each term in each sentence."""
-        return np.stack([matches.max(axis=1, initial=0.0) for matches in self._matches], axis=1)
 
     @cached_property
     def between(self) -> Matrix:

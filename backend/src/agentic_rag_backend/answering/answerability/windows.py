@@ -58,30 +58,30 @@ def choose_windows(
     windows: list[tuple[int, Window]] = []
     length = 0
     for passage, number in ranked:
-        left = TOTAL_CHARACTERS - length
-        if len(windows) == MAX_QUOTATIONS or left <= 0:
+        room = TOTAL_CHARACTERS - length
+        if len(windows) == MAX_QUOTATIONS or room <= 0:
             break
-        passage_units, taken = units[passage], quoted.setdefault(passage, set())
-        if number in taken or (windows and len(passage_units[number].text) > EXCESS * left):
+        passage_units, quoted_units = units[passage], quoted.setdefault(passage, set())
+        if number in quoted_units or (windows and len(passage_units[number].text) > EXCESS * room):
             continue
-        limit = max(LATER_CHARACTERS, left // (MAX_QUOTATIONS - len(windows))) if windows else FIRST_CHARACTERS
+        limit = max(LATER_CHARACTERS, room // (MAX_QUOTATIONS - len(windows))) if windows else FIRST_CHARACTERS
         values = [worth.get((passage, index), 0.0) for index in range(len(passage_units))]
-        window = _Growth(passage_units, values, taken, number).grow(limit)
+        window = _Growth(passage_units, values, quoted_units, number).grow(limit)
         if window.first == window.last and passage_units[number].kind == "heading":
             continue
-        taken.update(range(window.first, window.last + 1))
+        quoted_units.update(range(window.first, window.last + 1))
         windows.append((passage, window))
         length += len(window.text)
     return windows
 
 
 class _Growth:
-    """A window that grows from unit ``number`` of a passage, without the ``taken`` units."""
+    """A window that grows from unit ``number`` of a passage, without the ``quoted`` units."""
 
-    def __init__(self, units: Sequence[Unit], values: Sequence[float], taken: Iterable[int], number: int) -> None:
+    def __init__(self, units: Sequence[Unit], values: Sequence[float], quoted: Iterable[int], number: int) -> None:
         self._units = units
         self._values = values
-        self._taken = frozenset(taken)
+        self._quoted = frozenset(quoted)
         self._number = self._first = self._last = number
         self._length = len(units[number].text)
 
@@ -104,7 +104,7 @@ class _Growth:
         self._length += len(self._units[number].text) + 1
 
     def _is_free(self, number: int) -> bool:
-        return 0 <= number < len(self._units) and number not in self._taken
+        return 0 <= number < len(self._units) and number not in self._quoted
 
     def _add_referred(self, limit: int) -> None:
         before = self._first - 1
@@ -131,14 +131,14 @@ class _Growth:
         A window does not grow over the ends of a table or list, nor over a heading.
         """
         first, last = self._units[self._first], self._units[self._last]
-        beside = []
+        neighbours = []
         if self._is_free(self._last + 1):
             after = self._units[self._last + 1]
             if after.kind != "heading" and (after.block == last.block or (last.block is None and after.kind == "opening")):
-                beside.append(self._last + 1)
+                neighbours.append(self._last + 1)
         if self._is_free(self._first - 1) and first.kind != "heading" and self._units[self._first - 1].block == first.block:
-            beside.append(self._first - 1)
-        fitting = [number for number in beside if self._length + 1 + len(self._units[number].text) <= limit]
+            neighbours.append(self._first - 1)
+        fitting = [number for number in neighbours if self._length + 1 + len(self._units[number].text) <= limit]
         return max(fitting, key=lambda number: self._values[number], default=None)
 
 

@@ -59,16 +59,16 @@ def introduce_document(points: Sequence[Point], hits: Sequence[Hit]) -> str:
     title = hits[0].visible.document_title
     headings = [heading for hit in hits for heading in hit.visible.chunk.location.headings[:2]]
     sections = [f"“{heading}”" for heading in dict.fromkeys(headings) if heading and heading.casefold() != title.casefold()]
-    listed = f" Its sections are {', '.join(sections[:LISTED_SECTIONS])}." if sections[1:LISTED_SECTIONS] else ""
+    list_of_sections = f" Its sections are {', '.join(sections[:LISTED_SECTIONS])}." if sections[1:LISTED_SECTIONS] else ""
     if len(sections) > LISTED_SECTIONS:
-        listed = listed.replace("Its sections are", "Its first sections are", 1)
-    return f"These sentences are the most central ones of the document “{title}”.{listed}"
+        list_of_sections = list_of_sections.replace("Its sections are", "Its first sections are", 1)
+    return f"These sentences are the most central ones of the document “{title}”.{list_of_sections}"
 
 
 def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:
     """Return the statements of the passages, each once; ``passage_cosine`` falls from the beginning to the end."""
     statements = []
-    known: set[frozenset[str]] = set()
+    forms_read: set[frozenset[str]] = set()
     counts: Counter[str] = Counter()
     for number, hit in enumerate(hits):
         text = hit.visible.chunk.text
@@ -77,16 +77,16 @@ def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:
             forms = content_forms(sentence_text)
             introduces = describes_itself(sentence_text)
             standing = 1.0 if introduces else rate_independence(sentence_text)
-            if standing >= MIN_STANDING and reads_as_prose(sentence_text) and forms and forms not in known:
-                known.add(forms)
+            if standing >= MIN_STANDING and reads_as_prose(sentence_text) and forms and forms not in forms_read:
+                forms_read.add(forms)
                 counts.update(forms)
                 passage = passage_of(hit.visible, sentence.start, sentence.end, 0.0)
                 statements.append((passage, standing, 1.0 if introduces else _LEAD * (1 - number / len(hits)), forms))
     # The title states the subject, so each of its words counts as the most frequent one.
     counts |= dict.fromkeys(content_forms(hits[0].visible.document_title), max(counts.values(), default=0)) if hits else {}
-    most = max((_mean_count(forms, counts) for *_, forms in statements), default=1.0)
+    highest = max((_mean_count(forms, counts) for *_, forms in statements), default=1.0)
     return [
-        RatedSentence(passage, standing, lead, word_share=_mean_count(forms, counts) / most)
+        RatedSentence(passage, standing, lead, word_share=_mean_count(forms, counts) / highest)
         for passage, standing, lead, forms in statements
     ]
 

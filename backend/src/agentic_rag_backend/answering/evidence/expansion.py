@@ -9,36 +9,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.answering.evidence.context import Context, Passage, passage_of, size_tokens
-from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.retrieval.passages.excerpts import excerpts, hits_of, match_of, read_excerpts
-from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
+from agentic_rag_backend.retrieval.passages.hydration import passes, visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 MAX_WIDENED = 5
 """Best passages whose surroundings are read."""
 NEIGHBOUR = 0.5
 """Factor on the score of a neighbour, relative to its passage."""
-
-
 MAX_READ_AROUND = 4
 """Best results that are read with the chunks before and after them to quote from them."""
 MAX_READ_CHUNKS = 5
 """Neighbouring chunks that are read as one passage."""
+AGENTIC = "agentic"
 
 
 async def read_around(retrieval: Retrieval, query: Query, documents: DocumentCatalogue) -> Retrieval:
     """Return the retrieval with its best results as longer passages: each chunk with the one before and the one after it.
 
-    Results that are neighbours become one passage. Results with a parent stay as they are.
+    Results that are neighbours become one passage. Results with a parent stay as they are, and so do those of the agentic
+    strategy, whose constraints exclude passages. Neighbours that the query may not show are left out.
     """
-    near = {hit.id: hit for hit in retrieval.hits[:MAX_READ_AROUND] if hit.parent is None}
-    if not near:
+    best_hits = {hit.id: hit for hit in retrieval.hits[:MAX_READ_AROUND] if hit.parent is None}
+    if not best_hits or retrieval.trace.strategy == AGENTIC:
         return retrieval
-    chosen = excerpts([match_of(hit) for hit in near.values()], reach=1, limit=MAX_READ_CHUNKS)
+    chosen = excerpts([match_of(hit) for hit in best_hits.values()], reach=1, limit=MAX_READ_CHUNKS)
     passages = await read_excerpts(documents, query.tenant_id, chosen, whole=False, most=MAX_READ_CHUNKS)
-    wider = hits_of([(near[excerpt.best.id], excerpt) for excerpt in chosen], passages)
-    return replace(retrieval, hits=(*wider, *(hit for hit in retrieval.hits if hit.id not in near)))
+    shown_passages = {id: _select_shown(passage, best_hits[id], query) for id, passage in passages.items()}
+    wider = hits_of([(best_hits[excerpt.best.id], excerpt) for excerpt in chosen], shown_passages)
+    read_ids = {chunk.id for hit in wider if hit.parent is not None for chunk in hit.parent.chunks}.union(hit.id for hit in wider)
+    return replace(retrieval, hits=(*wider, *(hit for hit in retrieval.hits if hit.id not in read_ids)))
+
+
+def _select_shown(passage: ParentPassage, hit: Hit, query: Query) -> ParentPassage:
+    """Return the part around a hit whose chunks the query may show."""
+    chunks = passage.chunks
+    first = last = next((number for number, chunk in enumerate(chunks) if chunk.id == hit.id), 0)
+    while first > 0 and passes(query, replace(hit.visible, chunk=chunks[first - 1])):
+        first -= 1
+    while last + 1 < len(chunks) and passes(query, replace(hit.visible, chunk=chunks[last + 1])):
+        last += 1
+    return passage.cut_part(chunks[first : last + 1])
 
 
 async def widen_context(context: Context, query: Query, documents: DocumentCatalogue, *, budget_tokens: int) -> Context:
