@@ -55,6 +55,6 @@ async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(examples: t
 
 
 async def test_more_themes_than_a_screenful_can_be_had(examples: tuple[Container, TenantId]) -> None:
-    # The number of themes for a question depends on how the graph was divided.
+    # The number of themes for a question depends on how the graph was divided. A request without a limit gets 5.
     found = [await asked(examples, "community", 100, question, budget_tokens=100_000) for question in QUESTIONS]
-    assert max(len(each.themes) for each in found) > 20
+    assert max(len(each.themes) for each in found) > 15

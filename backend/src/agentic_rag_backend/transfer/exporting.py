@@ -35,6 +35,7 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.themes.communities.detection.documents import read_documents
 from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
@@ -264,8 +265,11 @@ class Exporter:
         communities = await graph.communities(tenant, pointer.generation)
         current = {community.id for community in communities}
         if pointer.stale:
-            versions = await self._source.catalogue.documents.visible_versions(tenant)
-            now = fingerprint_communities(await read_visible(graph, tenant, versions), communities)
+            documents = self._source.catalogue.documents
+            versions = await documents.visible_versions(tenant)
+            order = await documents.visible_chunks_in_order(tenant)
+            knowledge = await read_documents(tenant, await read_visible(graph, tenant, versions, order), documents)
+            now = await asyncio.to_thread(fingerprint_communities, knowledge, communities)
             current = {community.id for community in communities if now.get(community.id) == community.fingerprint}
         vectors: dict[str, str] = {}
         for page in _cut_pages([community.id for community in communities]):

@@ -124,7 +124,11 @@ class Passages:
 
 
 def fingerprint_communities(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
-    """Return fingerprints by community id, except of communities that have lost a member."""
+    """Return fingerprints by community id, except of communities that have lost a member.
+
+    Args:
+        knowledge: with its documents, which are a part of fingerprints.
+    """
     complete = [community for community in communities if all(member in knowledge.entities for member in community.entity_ids)]
     by_community: dict[str, str] = {}
     for level in {community.level for community in complete}:

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,8 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
-from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
+from agentic_rag_backend.themes.communities.detection.documents import choose_title, describe_documents
+from agentic_rag_backend.themes.communities.detection.knowledge import VisibleKnowledge, read_visible
 from agentic_rag_backend.themes.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
 from agentic_rag_backend.themes.raptor.tree_publication import NodePoints
 from agentic_rag_backend.transfer.identity import Identity, Passages, fingerprint_communities
@@ -110,6 +112,8 @@ class TenantImport:
     versions: dict[str, int] = field(default_factory=dict)
     chunk_ids: dict[str, str] = field(default_factory=dict)
     """Chunk ids by the archive's chunk ids, if they differ."""
+    documents: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """Of each document: its key, and by chunk id the title that names its themes. Empty if ids stay unchanged."""
     generation: int = 0
     edits: list[GraphEdit] = field(default_factory=list)
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
@@ -211,12 +215,18 @@ class TenantImport:
         """Write the generation to the graph, with the new ids of parents and the new fingerprints."""
         now: Mapping[str, str] = {}
         if not self.identity.kept and self.communities:
-            knowledge = await read_visible(self.destination.graph, self.tenant, self.versions)
-            now = await asyncio.to_thread(fingerprint_communities, knowledge, [community for _, community in self.communities])
+            order = [id for _, titles in sorted(self.documents, key=itemgetter(0)) for id in titles]
+            knowledge = await read_visible(self.destination.graph, self.tenant, self.versions, order)
+            now = await asyncio.to_thread(self._fingerprint_communities, knowledge)
         await asyncio.to_thread(self._name_communities, now)
         if self.generation:
             new_communities = [community for _, community in self.communities]
             await self.destination.graph.write_communities(self.tenant, self.generation, new_communities)
+
+    def _fingerprint_communities(self, knowledge: VisibleKnowledge) -> dict[str, str]:
+        titles = {id: title for _, titles in self.documents for id, title in titles.items()}
+        knowledge = replace(knowledge, documents=describe_documents(knowledge, titles))
+        return fingerprint_communities(knowledge, [community for _, community in self.communities])
 
     def _name_communities(self, now: Mapping[str, str]) -> None:
         ids = {record.id: community.id for record, community in self.communities}
@@ -291,6 +301,9 @@ class TenantImport:
         """Return the document's chunks and knowledge. Call it in a thread, because the time grows with the document."""
         archived.check_references(self.types.keys())
         chunks = self.identity.make_chunks(archived)
+        if not self.identity.kept:
+            title, key = archived.document.title, archived.document.key
+            self.documents.append((key, {chunk.id: choose_title(title, key, chunk) for chunk in chunks}))
         return chunks, self._make_knowledge(archived, document_id, chunks)
 
     @property

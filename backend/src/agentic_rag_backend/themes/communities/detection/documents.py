@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.language.titles import split_words, words_of_name
@@ -33,14 +33,26 @@ async def add_documents(
     tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue, vectors: VectorStore
 ) -> tuple[VisibleKnowledge, DocumentMentions]:
     """Return the knowledge with its documents, and what the coarsest level groups communities by."""
-    knowledge = replace(knowledge, documents=await _read_documents(tenant, knowledge, documents))
+    knowledge = await read_documents(tenant, knowledge, documents)
     return knowledge, await _read_mentions(tenant, knowledge, vectors)
 
 
-async def _read_documents(
-    tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue
-) -> Mapping[str, KnownDocument]:
-    """Return the documents whose passages mention entities, in the order of these passages."""
+async def read_documents(tenant: TenantId, knowledge: VisibleKnowledge, documents: DocumentCatalogue) -> VisibleKnowledge:
+    """Return the knowledge with its documents."""
+    first_chunks = [document.opening[0].chunk_id for document in describe_documents(knowledge, {}).values()]
+    titles: dict[str, str] = {}
+    for start in range(0, len(first_chunks), _PAGE):
+        visible = await documents.hydrate(tenant, first_chunks[start : start + _PAGE])
+        titles |= {id: choose_title(chunk.document_title, chunk.document_key, chunk.chunk) for id, chunk in visible.items()}
+    return replace(knowledge, documents=describe_documents(knowledge, titles))
+
+
+def describe_documents(knowledge: VisibleKnowledge, titles: Mapping[str, str]) -> dict[str, KnownDocument]:
+    """Return the documents whose passages mention entities, in the order of these passages.
+
+    Args:
+        titles: see `choose_title`, by chunk id.
+    """
     counts: Counter[str] = Counter()
     passages: defaultdict[str, set[Support]] = defaultdict(set)
     for supports in knowledge.mentions.values():
@@ -49,19 +61,14 @@ async def _read_documents(
             passages[support.document_id].add(support)
     opening = {id: tuple(sorted(supports, key=knowledge.sort_key)[:_PASSAGES]) for id, supports in passages.items()}
     order = sorted(opening, key=lambda id: knowledge.sort_key(opening[id][0]))
-    titles: dict[str, str] = {}
-    for start in range(0, len(order), _PAGE):
-        firsts = [opening[id][0].chunk_id for id in order[start : start + _PAGE]]
-        visible = await documents.hydrate(tenant, firsts)
-        titles |= {chunk.chunk.document_id: _choose_title(chunk) for chunk in visible.values()}
-    return {id: KnownDocument(titles.get(id, ""), opening[id], counts[id]) for id in order}
+    return {id: KnownDocument(titles.get(opening[id][0].chunk_id, ""), opening[id], counts[id]) for id in order}
 
 
-def _choose_title(chunk: VisibleChunk) -> str:
+def choose_title(title: str, key: str | None, chunk: Chunk) -> str:
     """Return a document's title or, if that is the name of its file, the heading above its ``chunk``."""
-    heading = next(iter(chunk.chunk.location.headings), "")
-    from_file = split_words(chunk.document_title) == words_of_name(chunk.document_key or "")
-    return heading if from_file and len(heading.split()) > 1 else chunk.document_title
+    heading = next(iter(chunk.location.headings), "")
+    from_file = split_words(title) == words_of_name(key or "")
+    return heading if from_file and len(heading.split()) > 1 else title
 
 
 async def _read_mentions(tenant: TenantId, knowledge: VisibleKnowledge, vectors: VectorStore) -> DocumentMentions:
