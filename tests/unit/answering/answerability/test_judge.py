@@ -17,6 +17,7 @@ from agentic_rag_backend.answering.answerability.question import read_question
 from agentic_rag_backend.answering.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.answering.answerability.sentence_features import lexical_features
 from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS
+from agentic_rag_backend.language.question_parts import split_question
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
 
@@ -155,3 +156,22 @@ async def test_only_few_sentences_are_encoded() -> None:
     many = [PassageText(f"T{number}", f"The medal of {number} was given to Garrow. It was gold.", 1.0) for number in range(40)]
     await AnswerJudge(Counting()).judge("Who was given the medal?", many)
     assert len(encoded) == MAX_CANDIDATES + 1
+
+
+async def test_a_question_about_two_things_is_answered_by_what_answers_each() -> None:
+    both = "When was the Narrows Accord signed and when was Pellow Marine Works founded?"
+    judgement = await judge().judge(both, CORPUS)
+    first, second = judgement.quotations[:2]
+    assert ("9 November 2012" in first.written, "1887" in second.written) == (True, True)
+    parts = [await judge().judge(text, CORPUS) for text in split_texts(both)]
+    assert judgement.confidence >= min(part.confidence for part in parts) > 0.3
+    assert judgement.passages >= parts[0].passages | parts[1].passages
+
+    unanswered = await judge().judge("When was the Narrows Accord signed and when was Zebulon Quark born?", CORPUS)
+    assert unanswered.confidence < judgement.confidence
+
+
+def split_texts(question: str) -> tuple[str, str]:
+    parts = split_question(question)
+    assert parts is not None
+    return parts.first, parts.second

@@ -34,9 +34,10 @@ from agentic_rag_backend.answering.answerability.selection import (
 )
 from agentic_rag_backend.answering.answerability.sentence_features import Features, Interaction, chosen_rows, lexical_features
 from agentic_rag_backend.answering.answerability.units import Unit, units_of
-from agentic_rag_backend.answering.answerability.windows import choose_windows
+from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS, TOTAL_CHARACTERS, choose_windows
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.language.independence import rate_independence
+from agentic_rag_backend.language.question_parts import split_question
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors, WordEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -116,6 +117,10 @@ class PassageQuotation:
     end: int
     written: str
 
+    def overlaps(self, other: PassageQuotation) -> bool:
+        """Return whether both are of one passage and have text in common."""
+        return self.passage == other.passage and self.start < other.end and other.start < self.end
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -167,11 +172,19 @@ class AnswerJudge:
         self._languages = languages or LanguageJudge(None)
 
     async def judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
-        """Judge a question by the passages found, best first.
+        """Judge a question by the passages found, best first. A question about two things is judged by what answers each.
 
         Raises:
             ModelUnavailable: the encoder is closed.
         """
+        parts = split_question(question)
+        if parts is None or any(parts.are_one_in(passage.text) for passage in passages):
+            return await self._judge_question(question, passages)
+        texts = (question, parts.first, parts.second)
+        whole, first, second = await asyncio.gather(*(self._judge_question(text, passages) for text in texts))
+        return combine_parts(whole, first, second)
+
+    async def _judge_question(self, question: str, passages: Sequence[PassageText]) -> Judgement:
         languages = languages_of(question, passages)
         if not self._languages.judges(question, languages):
             return await self._judge_english(question, passages)
@@ -257,6 +270,29 @@ class AnswerJudge:
         interaction = Interaction(prepared.reading, prepared.candidates, vectors[0], tuple(vectors[1:]))
         features = {**chosen_rows(prepared.lexical, prepared.candidates), **interaction.features()}
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
+
+
+def combine_parts(whole: Judgement, first: Judgement, second: Judgement) -> Judgement:
+    """Return the judgement of a question about two things: what answers each comes first.
+
+    The judgement of the whole question stands if one place answers both, or one is not answered.
+    """
+    if not first.quotations or not second.quotations:
+        return whole
+    quotations = [first.quotations[0], second.quotations[0]]
+    if quotations[0].overlaps(quotations[1]):
+        return whole
+    for quotation in whole.quotations:
+        length = sum(len(chosen.written) for chosen in (*quotations, quotation))
+        fits = len(quotations) < MAX_QUOTATIONS and length <= TOTAL_CHARACTERS
+        if fits and not any(quotation.overlaps(chosen) for chosen in quotations):
+            quotations.append(quotation)
+    return replace(
+        whole,
+        confidence=max(whole.confidence, min(first.confidence, second.confidence)),
+        quotations=tuple(quotations),
+        passages=first.passages | second.passages,
+    )
 
 
 def quote_windows(

@@ -47,7 +47,9 @@ class Window:
 def choose_windows(
     units: Mapping[int, Sequence[Unit]], ranked: Iterable[tuple[int, int]], worth: Mapping[tuple[int, int], float]
 ) -> list[tuple[int, Window]]:
-    """Return the windows to quote, best first, each with the number of its passage. No unit is quoted twice, no heading alone.
+    """Return the windows to quote, best first, each with the number of its passage.
+
+    No unit and no text is quoted twice, and no heading alone.
 
     Args:
         units: of each passage, by the passage's number.
@@ -70,9 +72,17 @@ def choose_windows(
         if window.first == window.last and passage_units[number].kind == "heading":
             continue
         quoted_units.update(range(window.first, window.last + 1))
+        # Documents may have sentences in common, as copies and versions do.
+        if any(_repeats(window, earlier) for _, earlier in windows):
+            continue
         windows.append((passage, window))
         length += len(window.text)
     return windows
+
+
+def _repeats(window: Window, earlier: Window) -> bool:
+    """Return whether a window says nothing but what an earlier one says, in the same words."""
+    return " ".join(window.text.casefold().split()) in " ".join(earlier.text.casefold().split())
 
 
 class _Growth:

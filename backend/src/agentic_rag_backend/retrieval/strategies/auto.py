@@ -22,6 +22,7 @@ from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.legs import search_all
 from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
+from agentic_rag_backend.retrieval.stages.question_parts import PARTS, search_parts
 from agentic_rag_backend.retrieval.themes.overviews import Overviews
 from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 
@@ -95,6 +96,8 @@ class WithSummaries:
 class Auto:
     """Chooses a strategy for each request, so that a changed flag applies to the next request.
 
+    A question about two things is also searched for each of them, unless the request limits time or cost.
+
     Args:
         strategies: those of `CHEAPER` and `WITH_TREE`, by name. The low level chooses between `graph` and `hybrid` itself.
         graphs: tells whether a question names an entity.
@@ -134,8 +137,11 @@ class Auto:
         choice = choice or self._choose_within(query, await self._choose_suited_strategy(query))
         routed_query = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        retrieval = await self._strategies[choice.strategy].retrieve(routed_query)
-        self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
+        search = self._strategies[choice.strategy].retrieve
+        unlimited = "max_latency_ms" not in query.options and "max_cost" not in query.options
+        retrieval = await (search_parts(routed_query, search) if unlimited else search(routed_query))
+        if PARTS not in retrieval.trace.details:
+            self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
         return _trace_choice(retrieval, choice)
 
     def _choose_affordable(self, query: Query) -> Choice | None:

@@ -1,0 +1,143 @@
+"""Splits a question about two things into a question about each.
+
+"How does A differ from B?" asks about A and about B, and so does "What are the prices of A and of B?". The rules know English. A
+question stays whole if its second part says "it", because then one passage is likely to answer both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_CHARACTERS = 400
+"""Length up to which a question is split. A longer one tells a story, and its conjunctions join clauses of the story."""
+LEAST_CLAUSE_WORDS = 4
+"""Words of a clause that asks something by itself."""
+_MARKS = " ,;.?!"
+_ASKS = r"(?:what|which|who|whom|whose|when|where|why|how)"
+_VERB = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|must|should)"
+_DETERMINER = r"(?:the|an?|its|his|her|their|our|my|your|each)"
+_PREPOSITION = r"(?:of|in|for|on|at|by|from|to|with|under|between|about|according to|than)"
+_WORD = r"[^\s,;?!]+"
+_SIDE = rf"{_WORD}(?:\s+{_WORD}){{0,11}}?"
+_REST = r"(?P<rest>(?:\s+(?:in|on|for|with|when|according|regarding|concerning)\b[^?]*)?)\W*$"
+_CLAUSES = re.compile(rf"[,;]?\s+and\s+(?=(?:{_PREPOSITION}\s+)?{_ASKS}\b)", re.IGNORECASE)
+_REFERS_BACK = re.compile(r"\b(?:it|its|they|them|their|he|him|his|she|her|this|these|those|there|so)\b", re.IGNORECASE)
+_ASKED_NOUN = re.compile(
+    rf"\b(?:what|which)\s+((?!{_VERB}\b)[\w-]+(?:\s+(?!{_VERB}\b)[\w-]+){{0,2}}?)\s+{_VERB}\b", re.IGNORECASE
+)
+_ONE = re.compile(r"\b(which|what)\s+ones?\b", re.IGNORECASE)
+_COMPARISONS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\bdifferences?\b.*?\bbetween\s+(?P<first>{_SIDE})\s+and\s+(?P<second>{_SIDE}){_REST}",
+        rf"^how\s+{_VERB}\s+(?P<first>{_SIDE})\s+(?:differ|different)\s+from\s+(?P<second>{_SIDE}){_REST}",
+        rf"^how\s+{_VERB}\s+(?P<first>{_SIDE})\s+and\s+(?P<second>{_SIDE})\s+(?:differ|compare)\b{_REST}",
+        rf"^(?:please\s+)?compare\s+(?P<first>{_SIDE})\s+(?:and|with|to)\s+(?P<second>{_SIDE}){_REST}",
+    )
+)
+_NAMED = (
+    rf"(?!(?i:{_VERB}|{_ASKS}|{_PREPOSITION}|both)\s)(?:(?:the|an?)\s+)?"
+    r"(?:[A-Z\d/._][^\s,;?!]*|[^\s,;?!]*[\d_/.][^\s,;?!]*)(?:\s+(?:of|the|von|de)?\s*[A-Z\d][^\s,;?!]*)*"
+)
+"""A name, or a word with digits or marks, such as "/var/tmp" and "bisect_left"."""
+_CONJUNCTION = re.compile(r"\s*,?\s+(?:and|or)\s+(?:also\s+)?", re.IGNORECASE)
+_NAME_BEFORE = re.compile(rf"(?:^|(?<=[\s,:(])){_NAMED}$")
+_NAME_AFTER = re.compile(_NAMED)
+_RANGE = re.compile(r"\b(?:between|from)\s+$", re.IGNORECASE)
+_BOTH = re.compile(r"\bboth\s+$", re.IGNORECASE)
+_LEADING = re.compile(
+    rf"^\W*(?:(?:{_PREPOSITION}\s+)?{_ASKS}\b(?:\s+(?!{_VERB}\b)[\w-]+){{0,2}}?\s+{_VERB}\b|{_ASKS}\b)\s*", re.IGNORECASE
+)
+_PHRASE_END = re.compile(r"\s+(?:differ|compare|have|has|both|appear|mention|say|require|use|support)\b|[,;?!]|$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionParts:
+    """The two questions that one question asks.
+
+    ``joined`` is the text of both things, such as "A and B". It is empty if the question has two clauses, or compares.
+    """
+
+    first: str
+    second: str
+    joined: str = ""
+
+    def are_one_in(self, text: str) -> bool:
+        """Return whether a text has both things in these words: it is about both, or they are one name ("Arts and Letters")."""
+        return bool(self.joined) and self.joined.casefold() in " ".join(text.split()).casefold()
+
+
+def split_question(question: str) -> QuestionParts | None:
+    """Return the two questions that ``question`` asks at once; None if it asks one."""
+    text = " ".join(question.split())
+    if len(text) > MAX_CHARACTERS:
+        return None
+    for rule in (_split_clauses, _split_comparison, _split_phrases):
+        for first, second, joined in rule(text):
+            return QuestionParts(f"{first.strip(_MARKS)}?", f"{second.strip(_MARKS)}?", joined)
+    return None
+
+
+def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield "Which version does A need?" and "which version does B need?" of a question with two question words."""
+    match = _CLAUSES.search(text)
+    if match is None:
+        return
+    first, second = text[: match.start()], text[match.end() :]
+    if _REFERS_BACK.search(second) or min(len(first.split()), len(second.split())) < LEAST_CLAUSE_WORDS:
+        return
+    noun = _ASKED_NOUN.search(first)
+    if noun is not None:
+        second = _ONE.sub(lambda one: f"{one[1]} {noun[1]}", second)
+    yield first, second, ""
+
+
+def _split_comparison(text: str) -> Iterator[tuple[str, str, str]]:
+    for pattern in _COMPARISONS:
+        match = pattern.search(text)
+        if match is not None:
+            first, second, rest = match["first"], match["second"], match["rest"]
+            yield f"What is {first}{rest}", f"What is {second}{rest}", ""
+
+
+def _split_phrases(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the question with the first and with the second of two phrases of one form that a conjunction joins."""
+    for match in _CONJUNCTION.finditer(text):
+        before, after = text[: match.start()], text[match.end() :]
+        start = _start_of_phrase(before, after)
+        if start is None:
+            continue
+        leading = before[:start]
+        if _RANGE.search(leading):
+            continue
+        end = match.end() + _end_of_phrase(after)
+        leading = _BOTH.sub("", leading)
+        yield leading + before[start:] + text[end:], leading + text[match.end() :], text[start:end]
+
+
+def _start_of_phrase(before: str, after: str) -> int | None:
+    """Return where the phrase before a conjunction starts that has the form of the one after it; None if there is none."""
+    preposition = re.match(rf"{_PREPOSITION}\b", after, re.IGNORECASE)
+    if preposition is not None:
+        places = [match.start() for match in re.finditer(rf"\b{re.escape(preposition[0])}\b", before, re.IGNORECASE)]
+        return places[-1] if places else None
+    determiner = re.match(rf"{_DETERMINER}\b", after, re.IGNORECASE)
+    if determiner is not None:
+        leading = _LEADING.match(before)
+        # "the price of A and the weight of B": both phrases have a preposition.
+        if leading is not None and re.search(rf"\s{_PREPOSITION}\s", after[: _end_of_phrase(after)], re.IGNORECASE):
+            return leading.end()
+        places = [match.start() for match in re.finditer(rf"\b{_DETERMINER}\b", before, re.IGNORECASE)]
+        return places[-1] if places else None
+    name = _NAME_BEFORE.search(before)
+    return name.start() if name is not None and _NAME_AFTER.match(after) else None
+
+
+def _end_of_phrase(after: str) -> int:
+    name = _NAME_AFTER.match(after)
+    if name is not None and not re.match(rf"(?:{_DETERMINER}|{_PREPOSITION})\b", after, re.IGNORECASE):
+        return name.end()
+    end = _PHRASE_END.search(after)
+    return end.start() if end is not None else len(after)

@@ -1,0 +1,48 @@
+"""Searches a question about two things for each of them, too: few passages are about both."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.language.question_parts import split_question
+from agentic_rag_backend.retrieval.legs import DEFAULT_FUSION, DEPTH, fused_hits, search_all, united_facts
+
+PARTS = "parts"
+"""Name in the trace's details of the two questions."""
+QUESTION = "question"
+NEAREST = 5
+"""Best results that are read to see whether one passage is about both things."""
+
+
+async def search_parts(query: Query, search: Callable[[Query], Awaitable[Retrieval]]) -> Retrieval:
+    """Return the results of a question, fused with those of the two questions that it asks if it is about two things.
+
+    The results of the question itself are returned if a passage says both in its words. Themes and relevance are always those of
+    the question itself. ``trace.details.parts`` has the two questions.
+
+    Args:
+        search: finds the results of a question.
+
+    Raises:
+        AgenticRagError: all searches failed.
+    """
+    parts = split_question(query.text)
+    if parts is None:
+        return await search(query)
+    wider = query.with_candidates(DEPTH)
+    texts = {QUESTION: query.text, "first": parts.first, "second": parts.second}
+    outcome = await search_all(query, {name: search(replace(wider, text=text)) for name, text in texts.items()})
+    whole = outcome.found.get(QUESTION) or next(iter(outcome.found.values()))
+    lost = tuple(f"the search of the {name} part failed: {code}" for name, code in outcome.failed.items())
+    usage = sum((part.usage for part in outcome.found.values()), start=Usage())
+    trace = replace(whole.trace, failures=(*whole.trace.failures, *lost), hidden=(*whole.trace.hidden, *lost))
+    if any(parts.are_one_in(hit.visible.chunk.text) for hit in whole.hits[:NEAREST]):
+        return replace(whole, usage=usage, trace=trace)
+    retrievals = list(outcome.found.values())
+    trace = replace(trace, details={**trace.details, PARTS: [parts.first, parts.second]})
+    hits = fused_hits(outcome.found, dict.fromkeys(outcome.found, 1.0), DEFAULT_FUSION, named=False)
+    facts = united_facts(retrievals)[: max(len(retrieval.facts) for retrieval in retrievals)]
+    return replace(whole, hits=hits, facts=facts, usage=usage, trace=trace)
