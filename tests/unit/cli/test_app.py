@@ -251,8 +251,8 @@ def test_the_figures_of_the_suggestion_are_those_of_the_guide(tmp_path: Path) ->
     cost = columns["CPU time of a passage, share of float32"]
     ms = [re.search(r"\(([\d.]+) of", cell) for cell in (cost[2], cost[0])]
     assert configuration.suggest_encoder(Settings(_env_file=None, data_dir=tmp_path)) == (  # type: ignore[call-arg]
-        f"hint: 'agentic-rag models pull bge-small-en-v1.5' ({columns['download'][2]}) improves searches in English documents: the"
-        f" first five results of a hybrid search contain {better.split(', ')[1]} of the passages that answer, instead of"
+        f"hint: 'agentic-rag models pull bge-small-en-v1.5' ({columns['download'][2]}) improves searches in English documents:"
+        f" the first five results of a hybrid search contain {better.split(', ')[1]} of the passages that answer, instead of"
         f" {bundled.split(', ')[1]} (MuSiQue)."
         f" Ingestion takes longer: {' ms of CPU time for a passage, instead of '.join(match[1] for match in ms if match)}"
     )

@@ -406,8 +406,8 @@ class Community:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return an enumeration: "a, b and c", or "a; b, with c; d" if a name has a comma or an "and" of its own."""
-    if any("," in name or " and " in name for name in names):
+    """Return an enumeration: "a, b and c", or "a; b, with c; d" if a name has a comma, a colon or an "and" of its own."""
+    if any("," in name or ":" in name or " and " in name for name in names):
         return "; ".join(names)
     *other_names, last_name = names or [""]
     return f"{', '.join(other_names)} and {last_name}" if other_names else last_name

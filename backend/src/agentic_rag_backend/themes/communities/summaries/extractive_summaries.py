@@ -147,7 +147,8 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
     openings = list_openings(evidence.about_documents)[:MAX_SENTENCES]
     findings = merge_facts([*openings, *evidence.facts])[:MAX_FINDINGS]
     lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights, openings)
-    if title is None and not (_is_titled(evidence) and len(names) > 1):
+    repeated = len(names) == 1 and names[0].text in {child.name for child in evidence.children}
+    if title is None and (repeated or not _is_titled(evidence)):
         title = _make_title(evidence, names, phrases)
     resting = [*lead.sources, *body.sources]
     if title is not None:
@@ -175,7 +176,7 @@ def _choose_names(evidence: SummaryEvidence) -> tuple[tuple[Label, ...], Label |
     if not labels:
         readable = any(map(reads_well, evidence.entities))
         return (() if readable else name_documents(evidence.documents)[0]) or central_names(evidence.entities, statements), None
-    if len(labels) == 1:
+    if len(labels) == 1 and labels[0].text in child_names:
         further_entities = [entity for entity in evidence.entities if not _share_words(entity.name, labels[0].text)]
         further = central_names(further_entities, statements, only_good=True)
         titles = (f"{labels[0].text}: {', '.join(label.text for label in further[:most])}" for most in range(2, len(further) + 1))
