@@ -28,7 +28,8 @@ _TERM_SHARE = 0.4
 """Share of the documents, by their mentions, whose titles contain a term that names the theme."""
 _COMPARABLE_SHARE = 0.3
 """Share of the first title's weight that another title needs to join it in the name."""
-_SEPARATOR = re.compile(r" [-–—|·] |: |, (?!.*\b(?:and|or|und|et|y)\b)")
+_SEPARATOR = re.compile(r" [-–—|·] |: ")
+_ENUMERATES = frozenset({"and", "or", "und", "oder", "et", "ou", "y"})
 _LEAST_LETTERS = 3
 """Letters of a file's name that name a subject, unlike "p-12" and "n7"."""
 _COMMON_NOUNS = ORGANISATION_HEADS | PLACE_HEADS | WORK_HEADS | EVENT_HEADS | PLACE_OPENERS
@@ -50,7 +51,10 @@ def shorten_title(title: str) -> str:
     if is_excerpt(title) or is_placeholder(title):
         return ""
     text = _NUMBERING.sub("", _REPLY.sub("", " ".join(title.split())))
-    part = _SEPARATOR.split(text)[0].strip()
+    part, _, further = _SEPARATOR.split(text)[0].strip().partition(", ")
+    if not _ENUMERATES.isdisjoint(further.split()):
+        # "Culture, Society and Masculinities" is one subject, "Richmond Valley, Staten Island" is a place and where it is.
+        part = f"{part}, {further}"
     # "Review: The Slack Water Year" is a review, but "AutoGen: Enabling …" is about AutoGen.
     text = part if " " in part or not part.istitle() or " - " in text else text
     if " " not in text and ("_" in text or "-" in text or any(map(str.isdigit, text))):
