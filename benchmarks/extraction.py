@@ -23,9 +23,11 @@ from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalis
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.lexicon import THING_CUES
+from agentic_rag_backend.knowledge.extraction.relations.relations import RELATED
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from contradictions import text_of
 from report import data, finish
 from seed_names import SEED_NAMES
 from typed_documents import TYPED_DOCUMENTS
@@ -99,6 +101,22 @@ def measure_names(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "recall_by_type": {name: round(recalled[name] / annotated[name], 4) for name in sorted(annotated)},
         "types_given": {name: dict(counts.most_common()) for name, counts in sorted(typed.items())},
     }
+
+
+def measure_relations(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how many relationships between annotated entities have a name, and how many of these are annotated as related."""
+    extractor = RuleExtractor()
+    named = related = 0
+    for document in documents:
+        ids = {normalise_name(text_of([name])): entity["id"] for entity in document["entities"] for name in entity["names"]}
+        annotated = {frozenset((relation["head"], relation["tail"])) for relation in document["relations"]}
+        extraction = extractor.extract_document(document["title"], [chunk(text_of(document["sentences"]))])[0]
+        for relationship in extraction.relationships:
+            ends = {ids.get(normalise_name(name)) for name in (relationship.source, relationship.target)}
+            if relationship.relation != RELATED and None not in ends and len(ends) > 1:
+                named += 1
+                related += frozenset(ends) in annotated
+    return {"named": named, "related": related, "precision": round(related / named, 4)}
 
 
 def measure_types(documents: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, Any]:
@@ -212,6 +230,14 @@ def table(results: Mapping[str, Any]) -> str:
         ("Re-DocRED names, held out: recall / precision", f"{held['recall']:.3f} / {held['precision']:.3f}", "≥ .85 / .75"),
         ("Re-DocRED names, developed on: recall / precision", f"{tuned['recall']:.3f} / {tuned['precision']:.3f}", ""),
         *(
+            (
+                f"named relationships, {which}: annotated as related",
+                f"{of['related']} of {of['named']} ({of['precision']:.3f})",
+                "",
+            )
+            for which, of in (("held out", results["relations_held_out"]), ("developed on", results["relations_developed_on"]))
+        ),
+        *(
             (f"types of found names, {which}", f"{results[name]['accuracy']:.3f} of {results[name]['found']}", "≥ .90")
             for name, which in TYPED.items()
         ),
@@ -256,6 +282,8 @@ def main() -> int:
     results = {
         "names_held_out": measure_names(annotated[1::2]),
         "names_developed_on": measure_names(annotated[0::2]),
+        "relations_held_out": measure_relations(annotated[1::2]),
+        "relations_developed_on": measure_relations(annotated[0::2]),
         "types_held_out": measure_types(annotated_documents(annotated[1::2])),
         "types_fitted_to": measure_types(annotated_documents(annotated[0::2])),
         "types_own_documents": measure_types(own_documents()),

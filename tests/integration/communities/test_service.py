@@ -264,7 +264,7 @@ async def test_a_name_that_only_hidden_versions_use_is_not_chosen_again(world: A
     assert any("BTB" in text for text in told)
     assert not any("Brackwater" in text for text in told), "a model is not shown it either"
     await rebuild(world, service, tenant, RebuildOptions(mode="full"))
-    assert any("BTB" in view.name for view in await everything(service, tenant))
+    assert any("BTB" in f"{view.name} {view.keywords}" for view in await everything(service, tenant))
 
 
 async def test_a_summary_that_is_used_again_is_called_what_it_was(world: Any, story: Story) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_measure, is_related_form
+from agentic_rag_backend.language.questions import AnswerKind, asked_for, asks_twice, find_measure, is_related_form
 
 
 def test_the_kind_of_answer() -> None:
@@ -69,3 +69,8 @@ def test_related_words_share_a_stem_and_numbers_are_equal() -> None:
     assert not is_related_form("38460", ["384601"])
     assert not is_related_form("port038", ["port001", "port03"])
     assert is_related_form("covid19", ["covid", "covid19"])
+
+
+def test_a_question_after_and_is_a_second_one() -> None:
+    assert asks_twice("What was promised to the island, and how do its people fare?")
+    assert not asks_twice("How do Ann and Bo fare?")

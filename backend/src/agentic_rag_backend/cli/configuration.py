@@ -106,7 +106,7 @@ def suggest_encoder(settings: Settings) -> str | None:
         return None
     # The figures are those of docs/guide/encoders.md; a test compares them.
     return (
-        f"hint: a better encoder of English is installed by 'agentic-rag models pull {_SUGGESTED}'"
-        f" ({(suggested.size_bytes or 0) / 1e6:.1f} MB); recall of hybrid search on MuSiQue: .737 instead of .693;"
-        " CPU time of a passage: 11.5 ms instead of 9"
+        f"hint: 'agentic-rag models pull {_SUGGESTED}' ({(suggested.size_bytes or 0) / 1e6:.1f} MB) improves searches in English"
+        " documents: the first five results of a hybrid search contain .737 of the passages that answer, instead of .693"
+        " (MuSiQue). Ingestion takes longer: 11.5 ms of CPU time for a passage, instead of 9"
     )

@@ -405,6 +405,14 @@ class Community:
     entity_count: int
 
 
+def join_names(names: Sequence[str]) -> str:
+    """Return an enumeration: "a, b and c", or "a; b, with c; d" if a name has a comma, a colon or an "and" of its own."""
+    if any("," in name or ":" in name or " and " in name for name in names):
+        return "; ".join(names)
+    *other_names, last_name = names or [""]
+    return f"{', '.join(other_names)} and {last_name}" if other_names else last_name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunitySummary:
     """Summary of a community, identified by ``fingerprint``. An unchanged community keeps its summary.
@@ -428,10 +436,7 @@ class CommunitySummary:
     @property
     def name(self) -> str:
         """The title, or the names, such as "Halden Institute, Mira Voss and Tidal Array". Empty without either."""
-        if self.title is not None:
-            return self.title.text
-        *other_names, last_name = [label.text for label in self.names] or [""]
-        return f"{', '.join(other_names)} and {last_name}" if other_names else last_name
+        return self.title.text if self.title is not None else join_names([label.text for label in self.names])
 
     @property
     def keyword_texts(self) -> tuple[str, ...]:

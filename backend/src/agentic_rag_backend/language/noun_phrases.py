@@ -1,7 +1,7 @@
 """Finds noun phrases by the words around them: "the tidal array" and "of fishing gear", but not "the chair recalled".
 
 There is no tagger. A phrase follows a determiner, a preposition, a number or a possessive, and ends before the next function
-word, verb or punctuation mark. The word lists are English. Texts of other languages give few phrases.
+word, verb or punctuation mark. The word lists are English. Texts of other languages give no phrases.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.language.languages import ENGLISH, language_of
 from agentic_rag_backend.language.vocabulary.word_classes import ADVERBS, GENERIC_NOUNS, LEADING_ADJECTIVES, OPENERS, VERBS
 from agentic_rag_backend.language.words import Word, words
 
@@ -31,6 +32,8 @@ class NounPhrase:
 
 def noun_phrases(text: str) -> list[NounPhrase]:
     """Return the noun phrases of ``text`` in order, without names and without words that distinguish no subject."""
+    if language_of(text) not in (None, ENGLISH):
+        return []
     tokens = words(text)
     phrases = []
     for start, end in _find_runs(text, tokens):
@@ -89,6 +92,9 @@ def _trim_run(text: str, run: Sequence[Word], following: Word | None) -> list[Wo
     for number, word in enumerate(run):
         after = run[number + 1] if number + 1 < len(run) else following
         if number and _is_verb(text, word, after):
+            if text[run[number - 1].end] == "-":
+                # "peer-reviewed" is an adjective.
+                phrase_words.pop()
             break
         phrase_words.append(word)
     while len(phrase_words) > 1 and (

@@ -181,6 +181,14 @@ _LEAST_COMMON = 5
 _MAX_DIFFERENT = 4
 
 
+_SECOND_QUESTION = re.compile(r"\band (?:how|what|why|where|who|which|when)\b", re.IGNORECASE)
+
+
+def asks_twice(question: str) -> bool:
+    """Return whether another question follows after "and": "What was promised to the island, and how do its people fare?"."""
+    return _SECOND_QUESTION.search(question) is not None
+
+
 def asked_for(question: str) -> AnswerKind:
     """Return the kind of answer that ``question`` asks for."""
     if _THEME.match(question) and not any(pattern.match(question.strip()) for pattern in (_MEASURE, _NUMBER, _MONEY, _PERCENT)):

@@ -24,13 +24,13 @@ _DATE = re.compile(
     rf"(?<![\w.,£$€])(?P<only>{_YEAR})\b(?![%\w]|[.,]\d)",
     re.IGNORECASE,
 )
-_NUMBER_WORDS = {
+NUMBER_WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_WORDS = "|".join(_NUMBER_WORDS)
+_WORDS = "|".join(NUMBER_WORDS)
 _AMOUNT = re.compile(
     r"(?<![\w.,-])(?:(?P<bound>over|under|above|below|(?:more|less|fewer) than|at (?:least|most)|up to) |"
     r"(?P<rounded>about|some|around|roughly|nearly|almost|approximately|circa|c\.|~) ?)?[$£€¥]?"
@@ -180,7 +180,7 @@ def _read_amount_match(match: re.Match[str], unit: str) -> Amount:
         decimals = len(plain.partition(".")[2])
         zeros = len(plain) - len(plain.rstrip("0")) if not decimals else 0
     else:
-        number, decimals, zeros = float(sum(_NUMBER_WORDS[word] for word in number_text.split("-"))), 0, 0
+        number, decimals, zeros = float(sum(NUMBER_WORDS[word] for word in number_text.split("-"))), 0, 0
     scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
     error = scale * _HALF * 10.0**-decimals if match["scale"] or decimals else 0.0
     if not match["scale"] and number >= _EXACT_BELOW and zeros > 1:

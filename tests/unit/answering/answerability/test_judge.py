@@ -71,6 +71,25 @@ async def test_an_absent_attribute_has_less_confidence_than_a_stated_one() -> No
         assert unknown.confidence < stated.confidence - 0.1
 
 
+async def test_a_document_is_quoted_once_if_its_other_sentences_are_about_something_else() -> None:
+    judgement = await judge().judge("How wide is the corridor of the Narrows Accord?", [ACCORD])
+    assert [quotation.passage for quotation in judgement.quotations] == [0]
+    far = PassageText(ACCORD.title, "The oyster beds at Lowmere were leased to a family from Hestermark.", 0.4)
+    judgement = await judge().judge("How wide is the corridor of the Narrows Accord?", [ACCORD, far])
+    assert [quotation.passage for quotation in judgement.quotations] == [0], "another passage of the same document"
+
+
+async def test_two_questions_in_one_ask_for_an_account() -> None:
+    question = "What was promised to Hollin Island, and how do its people fare?"
+    island = [
+        PassageText("Letter", "The council promised Hollin Island a new ferry in 2019.", 1.0, "d1"),
+        PassageText("Clinic", "Hollin Island has 640 people and no doctor.", 0.9, "d2"),
+        PassageText("Array", "The cable passes Hollin Island without stopping, and its people burn diesel.", 0.8, "d3"),
+    ]
+    judgement = await judge().judge(question, island)
+    assert {quotation.passage for quotation in judgement.quotations} == {0, 1, 2}
+
+
 async def test_a_second_hop_comes_from_another_document() -> None:
     judgement = await judge().judge("In which year was the yard that built the Ada Finch founded?", CORPUS)
     assert {quotation.passage for quotation in judgement.quotations} >= {1, 2}

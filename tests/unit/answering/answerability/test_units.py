@@ -47,6 +47,11 @@ def test_a_unit_is_quoted_with_what_belongs_to_it() -> None:
         assert window(text, within) == expected
 
 
+def test_a_reply_is_quoted_with_its_question() -> None:
+    text = "**Who taught you most?**\nAnn Marsh, who supervised my thesis.\n\n**Is it hard?**\nVery."
+    assert window(text, "supervised").startswith("Who taught you most? Ann Marsh, who supervised my thesis.")
+
+
 def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:
     text = "The parties agree.\n\n## Article 1: The corridor\n\nA corridor shall be kept open. No cable shall lie in it."
     assert window(text, "Article") == "Article 1: The corridor – A corridor shall be kept open. No cable shall lie in it."

@@ -389,3 +389,45 @@ def test_an_office_is_of_the_next_name_only(chunks: MakeChunks) -> None:
 def test_a_year_is_the_beginning_only_of_what_begins(chunks: MakeChunks) -> None:
     text = "Edmund Sallow replied that Kettlewick Bank had been founded in 1921."
     assert {each.valid_at for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships} == {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "right"),
+    [
+        ("Olav Garrow's wife, Edith, died in 2009.", ("Olav Garrow", "died_in", "2009"), ("Olav Garrow", "wife", "Edith")),
+        (
+            "Mr Sallow replied that Northwind Bank had been founded in 1921.",
+            ("Sallow", "founded_in", "1921"),
+            ("Northwind Bank", "founded_in", "1921"),
+        ),
+        (
+            "Northwind Bank saw Carrow Narrows, the tightest part of Vestby Sound.",
+            ("Northwind Bank", "part_of", "Vestby Sound"),
+            ("Carrow Narrows", "part_of", "Vestby Sound"),
+        ),
+        ("Olav Garrow left a wife and a manuscript called The Quiet Pots.", ("Olav Garrow", "known_as", "Quiet Pots"), None),
+        ("Maria Keller came to Northwind Hospital in 2007.", ("Northwind Hospital", "in", "2007"), None),
+        ("She read it at the Aldry bridge, Carrow weir and Vestby mill.", ("Aldry", "bridge", "Carrow"), None),
+        ("Maria Keller is here and Anton Brandt is here.", ("Maria Keller", "here", "Anton Brandt"), None),
+        ("Ms Keller says Northwind Bank will pay.", ("Keller", "says", "Northwind Bank"), None),
+        ("They met near Vestby, four on Hollin Island and three in Oslo.", ("Hollin Island", "three_in", "Oslo"), None),
+        ("They published the Vestby notebooks in the Journal of Tides.", ("Vestby", "notebooks_in", "Journal of Tides"), None),
+        (
+            "Mr Renwick has been finance director of Northwind Bank.",
+            ("Renwick", "leads", "Northwind Bank"),
+            ("Renwick", "works_for", "Northwind Bank"),
+        ),
+        (
+            "- Witness: **Henrik Mallory**, harbour master, Vestby Harbour Authority",
+            ("Henrik Mallory", "related_to", "Vestby Harbour Authority"),
+            ("Henrik Mallory", "harbour_master", "Vestby Harbour Authority"),
+        ),
+        ("Olav Garrow was born in Vestby and taught music at Oslo School.", ("Vestby", "taught_music_at", "Oslo School"), None),
+    ],
+)
+def test_a_relationship_belongs_to_the_subject_of_its_words(
+    chunks: MakeChunks, text: str, wrong: tuple[str, str, str], right: tuple[str, str, str] | None
+) -> None:
+    stated = triples(EXTRACTOR.extract_document("", chunks(text))[0])
+    assert wrong not in stated, stated
+    assert right is None or right in stated, stated

@@ -38,7 +38,7 @@ from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS, 
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.language.independence import rate_independence
 from agentic_rag_backend.language.question_parts import split_question
-from agentic_rag_backend.language.questions import AnswerKind, asked_for
+from agentic_rag_backend.language.questions import AnswerKind, asked_for, asks_twice
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors, WordEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -50,6 +50,8 @@ WORDS_SHARE = 0.5
 """Weight of the question's words relative to the cosine."""
 LEAST_STANDING = 0.6
 """Factor on the worth of a sentence that is not understood by itself."""
+WORTH_QUOTING = 5.0
+"""Difference of log odds from the best unit, up to which a further unit of its document is quoted."""
 LEAST_SHARE = 0.5
 """Share of the best worth from which a further sentence is quoted."""
 
@@ -216,7 +218,7 @@ class AnswerJudge:
         if selection is None:
             return Judgement(0.0, (), asked_for(question))
         chance, kind = estimate_confidence(selection, self._weights), selection.reading.question.asked
-        if kind is AnswerKind.THEME and chance < SPECIFIC:
+        if kind is AnswerKind.THEME and (chance < SPECIFIC or asks_twice(question)):
             chance, quotations = await asyncio.gather(self._judge_account(selection), self._account_quotations(selection.reading))
             return Judgement(chance, quotations, kind, frozenset(range(len(passages))))
         answering = frozenset(selection.reading.sentences[number].passage for number in selection.numbers)
@@ -307,7 +309,7 @@ def _choose_quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
     """Return the windows of the chosen units, then those of the other candidates by their scores."""
     reading = selection.reading
     places = dict.fromkeys((*selection.chosen, *np.argsort(-selection.scores, kind="stable").tolist()))
-    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[index] for index in places])
+    numbers = _without_lesser_rows(reading, _without_digressions(selection, list(places)))
     # A sentence that was not compared with the question is worth less than those that were.
     values = np.asarray(reading.rarity @ reading.held, dtype=np.float64) * UNCOMPARED
     values[list(selection.interaction.chosen)] = np.exp(selection.scores - selection.scores.max())
@@ -317,6 +319,24 @@ def _choose_quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
         [(sentences[number].passage, sentences[number].number) for number in numbers],
         {(sentence.passage, sentence.number): float(value) for sentence, value in zip(sentences, values, strict=True)},
     )
+
+
+def _without_digressions(selection: Selection, places: Sequence[int]) -> list[int]:
+    """Return the numbers of the units at ``places``, without those that only share a document with a unit that was chosen.
+
+    A unit of another document may be the second hop, however little it resembles the question.
+    """
+    reading, scores = selection.reading, selection.scores
+    numbers = selection.interaction.chosen
+    passages = [reading.passages[reading.sentences[number].passage] for number in numbers]
+    document_of = [passage.document or passage.title for passage in passages]
+    quoted = {document_of[place] for place in selection.chosen}
+    least = scores.max() - WORTH_QUOTING
+    return [
+        numbers[place]
+        for place in places
+        if place in selection.chosen or scores[place] >= least or document_of[place] not in quoted
+    ]
 
 
 def _without_lesser_rows(reading: EvidenceReading, numbers: Sequence[int]) -> list[int]:

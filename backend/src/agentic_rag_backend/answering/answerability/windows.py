@@ -1,7 +1,7 @@
 """The windows of text that an answer quotes: each a unit of a passage with what belongs to it.
 
-A window begins with one unit. It takes the sentence to which "she" refers and the list that it announces, and then grows to the
-neighbours that are more likely to answer, as long as its length allows.
+A window begins with one unit. It takes the sentence to which "she" refers, the question to which it replies, and the list that
+it announces, and then grows to the neighbours that are more likely to answer, as long as its length allows.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Growth:
         """Return the window, which has at most ``limit`` characters without its list and the sentence to which it refers."""
         unit = self._units[self._number]
         if unit.kind != "row":
-            if unit.kind == "sentence" and refers_back(unit.text):
+            if unit.kind == "sentence" and (refers_back(unit.text) or self._replies()):
                 self._add_referred(limit)
             self._add_announced(self._number)
             while (neighbour := self._better_neighbour(limit)) is not None:
@@ -115,6 +115,11 @@ class _Growth:
 
     def _is_free(self, number: int) -> bool:
         return 0 <= number < len(self._units) and number not in self._quoted
+
+    def _replies(self) -> bool:
+        """Return whether the unit before is a question, as in an interview: "**Who taught you?** Ann Marsh, for a year."."""
+        before = self._units[self._first - 1] if self._first else None
+        return before is not None and before.kind == "sentence" and _is_question(before)
 
     def _add_referred(self, limit: int) -> None:
         before = self._first - 1
@@ -155,10 +160,21 @@ class _Growth:
 def make_window(units: Sequence[Unit], start: int, end: int) -> Window:
     """Return units ``start`` to ``end`` (included) as one window."""
     chosen = units[start : end + 1]
-    texts = [f"{unit.text} –" if unit.kind == "heading" else unit.text for unit in chosen if unit.kind not in ("item", "row")]
+    texts = [_write_unit(unit) for unit in chosen if unit.kind not in ("item", "row")]
     before = " ".join(texts).removesuffix(" –")
     if chosen[0].kind == "item":
         before = chosen[0].context
     entries = "; ".join(unit.text.rstrip(" ;,") for unit in chosen if unit.kind in ("item", "row"))
     between = ": " if before and entries and not before.endswith(":") else " "
     return Window(start, end, chosen[0].start, chosen[-1].end, f"{before}{between}{entries}".strip())
+
+
+def _write_unit(unit: Unit) -> str:
+    if unit.kind == "heading":
+        return f"{unit.text} –"
+    # A label in emphasis before a sentence is left out, but not a question to which it replies.
+    return unit.text.strip("*_") if _is_question(unit) else unit.text
+
+
+def _is_question(unit: Unit) -> bool:
+    return unit.text.rstrip("*_ ").endswith("?")

@@ -193,11 +193,12 @@ def _show_answer(output: Output, number: int, answer: Mapping[str, Any]) -> None
     output.show(text(f"\nQuestion {number}: {answer['query']}", "bold cyan"))
     output.show(text(answer["synthesized_answer"] or ""))
     themes = answer["high_level_results"]
-    names = "; ".join([*(theme["name"] for theme in themes[:_NEEDED]), *(["…"] if themes[_NEEDED:] else [])])
+    names = ", ".join([*(f"“{theme['name']}”" for theme in themes[:_NEEDED]), *(["…"] if themes[_NEEDED:] else [])])
     weights = answer["weights"]
     output.show(
-        f"confidence {answer['confidence']:.2f} · {count_of(len(answer['low_level_results']), 'passage')} × {weights['low']:.1f}"
-        f" · {count_of(len(themes), 'theme')} × {weights['high']:.1f}{': ' + names if names else ''}",
+        f"\nConfidence {answer['confidence']:.2f}, from {count_of(len(answer['low_level_results']), 'passage')}"
+        f" (weight {weights['low']:.1f}) and {count_of(len(themes), 'theme')} (weight {weights['high']:.1f})"
+        f"{': ' + names if names else ''}",
         style="dim",
     )
     if answer["fallback_used"]:

@@ -76,7 +76,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-8"
+        return "rules-9"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""

@@ -15,6 +15,8 @@ def test_names_are_found_whole() -> None:
     for text, expected in [
         ("She met Maria Keller in Oslo.", ["Maria Keller", "Oslo"]),
         ("He read at the University of Copenhagen.", ["University of Copenhagen"]),
+        ("She led the Carrow Fishers' Association.", ["Carrow Fishers' Association"]),
+        ('A biologist at the University of Port Ellery: "At last."', ["University of Port Ellery"]),
         ("It is run by the Ministry of Health and Welfare.", ["Ministry of Health and Welfare"]),
         ("The Brandt and Sons Company closed.", ["Brandt and Sons Company"]),
         ("They hired Keller and Brandt.", ["Keller", "Brandt"]),
@@ -62,6 +64,7 @@ def test_what_only_looks_like_a_name_is_left_out() -> None:
 def test_a_word_that_opens_a_sentence_is_a_name_if_the_document_writes_it_so_elsewhere() -> None:
     assert "Harbour" not in names("Harbour fees rose. The harbour is old.")
     assert "Brandt" in names("Brandt resigned. They thanked Brandt.")
+    assert names('Ask at Vestby. Taken down by Brandt. He said, "Ice."') == ["Vestby", "Brandt"]
 
 
 def test_dates() -> None:

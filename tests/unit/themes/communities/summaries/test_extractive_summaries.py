@@ -85,7 +85,7 @@ def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> Non
     assert set(summary.sources) == {source for each in used for source in each.sources}
     assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
     assert all(finding.sources for finding in summary.findings)
-    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@7", "f")
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@8", "f")
 
 
 def test_sentences_end_and_are_on_one_line() -> None:

@@ -48,6 +48,14 @@ def test_verbs_and_generic_words_are_no_keywords() -> None:
     assert set(texts(given)) <= {"company", "Mira Voss", "Carrow Bay"}
 
 
+def test_half_of_an_adjective_and_other_languages_are_no_keywords() -> None:
+    given = evidence(
+        fact("It is a monthly peer-reviewed journal of the society near Carrow Bay.", "c1"),
+        fact("Die Datei wird auf der Standardausgabe ausgegeben und in den Ordner geschrieben.", "c2"),
+    )
+    assert set(texts(given)) <= {"society", "journal", "Mira Voss", "Carrow Bay"}
+
+
 def test_a_phrase_is_preferred_to_its_words() -> None:
     given = evidence(
         fact("Nine people signed for the fishing corridor.", "c1"), fact("A fishing corridor of 400 metres stays open.", "c2")

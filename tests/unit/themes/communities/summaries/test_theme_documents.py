@@ -32,6 +32,10 @@ def document(title: str, share: float, opening: str = "") -> ThemeDocument:
         ("Review: The Slack Water Year", "Review: The Slack Water Year"),
         ("MEDRPT-2024-PAT-3847_medical_report_scan", "medical report scan"),
         ("SEATTLE GENERAL HOSPITAL", "Seattle General Hospital"),
+        ("Journal of Infrared, Millimeter, and Terahertz Waves", "Journal of Infrared, Millimeter, and Terahertz Waves"),
+        ("Re: [Quay] Tide gauge", "Tide gauge"),
+        ("Annual report 2018 (extract)", "Annual report 2018"),
+        ("p-12", ""),
         ("Untitled", ""),
         ("The boy stood on the burning …", ""),
     ],
@@ -45,6 +49,8 @@ def test_documents_name_a_theme_by_a_common_term_or_by_their_titles() -> None:
         (("Postfix Basic Configuration", "Postfix Bottleneck Analysis"), "Postfix: Basic Configuration, Bottleneck Analysis"),
         (("Write-Ahead Logging", "Isolation In SQLite", "Limits For SQLite"), "SQLite: Write-Ahead Logging, Isolation"),
         (("graphlib", "sched"), "graphlib and sched"),
+        (("Journal of Tides", "Journal of Winds"), "Journal of Tides and Journal of Winds"),
+        (("Mary, mother and queen", "Sims"), "Mary, mother and queen; Sims"),
         (("Tide Tables",), "Tide Tables"),
     ]:
         documents = tuple(document(title, 1 / len(titles)) for title in titles)
@@ -80,6 +86,32 @@ def test_prose_says_what_the_documents_say_and_no_code() -> None:
         select_opening("Tide Tables", [(Support("d", 1, "c"), "This document covers the following parts of the tide tables:")])
         is None
     )
+
+
+def test_a_small_document_opens_no_summary() -> None:
+    facts = (Fact("Mira Voss moored the tidal array at Carrow Bay in the spring.", (Support("d", 1, "c"),), frozenset()),)
+    documents = (document("Array", 0.9), document("Letter", 0.05, "Left justified picture with paragraph anchor."))
+    evidence = SummaryEvidence(fingerprint="f", entity_count=2, entities=(), facts=facts, passages=1, documents=documents)
+    assert extractive_summary(evidence, {}).summary.endswith(facts[0].statement)
+    code = replace(facts[0], statement="queue = self._queue[:]; heapq.heappop(queue)")
+    entities = (CentralEntity("q", "Queue", "place", 0.3),)
+    summary = extractive_summary(replace(evidence, documents=(), facts=(code,), entities=entities), {})
+    assert summary.summary == "Queue and 1 more.", "code says nothing"
+
+
+def test_peoples_countries_and_second_names_name_no_theme() -> None:
+    def entity(name: str, type: str, share: float = 0.3) -> CentralEntity:
+        return CentralEntity(name, name, type, share, (Support("d", 1, "c"),))
+
+    union = entity("European Union", "organisation", 0.5)
+    for entities, names in [
+        ((entity("Swedish", "place"), entity("U.S.", "place"), entity("Carrowby", "place")), ["Carrowby"]),
+        ((entity("France", "place"),), ["France"]),
+        ((union, entity("EU", "organisation", 0.4), entity("European Unions", "organisation", 0.3)), ["European Union"]),
+        ((entity("Maiden Rock", "other", 0.31), entity("Mira Voss", "person")), ["Mira Voss", "Maiden Rock"]),
+        ((entity("Microsoft", "organisation"), entity("Microsoft Teams", "organisation", 0.1)), ["Microsoft"]),
+    ]:
+        assert [label.text for label in central_names(entities)] == names
 
 
 def test_a_word_that_only_begins_sentences_and_a_keyword_name_no_theme() -> None:

@@ -82,9 +82,14 @@ class Extension:
             return 2 * int(self._shapes[following] in NAME_SHAPES or (self._shapes[following] == Shape.NUMBER and word == "-"))
         if shape == Shape.LOWER:
             return self._connector_step(start, stop, limit)
-        if word.lower() in ("'s", "’s"):
+        if word.lower() in ("'s", "’s") or (word in ("'", "’") and self._is_plural_possessive(stop)):
             return 2 * int(self._shapes[following] in NAME_SHAPES and self._head_follows(following))
         return 0
+
+    def _is_plural_possessive(self, mark: int) -> bool:
+        """Return whether an apostrophe ends a possessive: Fishers' Association, but not 'the Beatles' Museum'."""
+        before, starts = self._words[mark - 1], self._tokens.starts
+        return before.endswith("s") and starts[mark] == self._tokens.ends[mark - 1] and starts[mark + 1] > self._tokens.ends[mark]
 
     def _number_continues(self, stop: int) -> bool:
         word = self._words[stop]
@@ -115,7 +120,8 @@ class Extension:
         end, begin = self._tokens.ends[stop - 1], self._tokens.starts[stop]
         following = self._words[stop + 1] if stop + 1 < self._end else ""
         if following == ":" and self._tokens.starts[stop + 1] == self._tokens.ends[stop]:
-            return True
+            # Before a quotation, the words are who said it: "Lise Arnaud of the University of Port Ellery: “…”".
+            return self._words[stop + 2 : stop + 3] not in (['"'], ["“"])
         if lower in LABELS and (following == "#" or (following and self._shapes[stop + 1] == Shape.NUMBER)):
             return True
         if stop - start > 1 and self._words[stop - 1].lower() in COMPANY_SUFFIXES and lower not in COMPANY_SUFFIXES:

@@ -28,6 +28,8 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
 )
 from agentic_rag_backend.knowledge.extraction.names.extension import MAX_NAME_WORDS, NAME_SHAPES, SKIPPED, Extension
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, date_end
+from agentic_rag_backend.language.vocabulary.word_classes import VERBS
+from agentic_rag_backend.language.words import comparable
 
 _DOTTED = re.compile(r"[A-Za-z_]\w{1,63}(?:\.[A-Za-z_]\w{1,63}){1,16}\Z")
 _CAMEL = re.compile(r"(?:[a-z]{2,32}|[A-Z][a-z0-9]{1,32}(?:[A-Z][a-z0-9]{1,32}){1,8})(?:[A-Z][a-z0-9]{1,32}){1,8}\Z")
@@ -66,6 +68,7 @@ _DOMAINS = (".com", ".org", ".net", ".edu", ".gov", ".io", ".uk", ".de")
 
 _OPENING = {'"': '"', "“": "”", "``": "''", "«": "»", "„": "“", "″": "″", "‘": "’", "*": "*", "_": "_"}
 _EMPHASIS = frozenset("*_")
+_SPOKEN = _EMPHASIS | {'"', "“"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +224,14 @@ class _Sentence:
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
             return True
-        return not self._is_plain(word) and not self._reads_as_common(index, lower)
+        return not self._is_plain(word) and not self._reads_as_common(index, lower) and comparable(lower) not in VERBS
 
     def _reads_as_common(self, index: int, lower: str) -> bool:
         """Return whether form and next word indicate a participle, an adjective or a plural ("Founded by", "Adults have")."""
         if lower.endswith(_COMMON_ENDINGS):
             return True
         following = self._words[index + 1] if index + 1 < self._end else ""
-        if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _EMPHASIS):
+        if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _SPOKEN):
             return True
         if lower.endswith("ed"):
             return following not in _AFTER_NAME
@@ -274,6 +277,9 @@ class _Sentence:
         last_word = self._words[stop - 1]
         if self._words[index] in _EMPHASIS and (last_word in ".:" or (stop == start + 1 and last_word.endswith("ed"))):
             # A run-in heading: "**Seabed.** A survey …", "**Agreed** to ask …".
+            return index
+        if last_word == "." and stop == start + 2 and self._words[index - 1 : index] == [","]:
+            # What somebody says: 'said, "Ice."'
             return index
         inside = range(start, stop)
         content = [

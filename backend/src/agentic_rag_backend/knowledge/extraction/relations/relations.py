@@ -9,8 +9,11 @@ from itertools import pairwise
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, word_set
 from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
-from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, ORGANISATION, PLACE
+from agentic_rag_backend.knowledge.extraction.types.entity_types import DATE, EVENT, ORGANISATION, PLACE, WORK
 from agentic_rag_backend.knowledge.relation_types import NEGATION
+from agentic_rag_backend.language.values import NUMBER_WORDS
+from agentic_rag_backend.language.vocabulary.word_classes import AMBIGUOUS, FINITE, VERBS
+from agentic_rag_backend.language.words import comparable
 
 MAX_PER_SENTENCE = 8
 MAX_FACT_CHARACTERS = 2000
@@ -109,7 +112,22 @@ _OTHER_PHRASE = (FUNCTION_WORDS - _DROPPED - {"of"}) | {",", "(", ")", '"'}
 """Words between a phrase and a name that belong to something else: "stages built in three days by crews from Carrow"."""
 _AUXILIARIES = frozenset(["was", "is", "were", "are", "has", "had"])
 _PREPOSITIONS = frozenset(["on", "in", "of", "at", "for", "from", "with", "by", "near", "to"])
-_STOPS = frozenset({".", ";", ":"})
+_STOPS = frozenset({".", ";", ":", "|", "="})
+_CLAUSE_ENDS = frozenset({";", "|"})
+"""Marks after which the words have another subject than the first name of the sentence."""
+_SUBORDINATORS = word_set("that because when where while if whether although as whose")
+_CONJUNCTIONS = frozenset(["and", "or", "but"])
+_LIST_ENDS = frozenset([",", "and", "or", "&"])
+_POSSESSIVES = frozenset(["'s", "’s", "'", "’"])
+_OPENING_MARKS = frozenset(['"', "“", "(", "the"])
+_ARTICLES = frozenset(["a", "an"])
+_POSSESSIVE_PRONOUNS = frozenset(["his", "her", "its", "their"])
+_TIME_PREPOSITIONS = _PREPOSITIONS | {"since", "until", "till", "after", "before", "during"}
+_DEPARTMENTS = word_set(
+    "art artistic creative finance financial human managing marketing medical music operations sales technical"
+)
+_NAMED = _DROPPED | {",", "(", "or", "but", "better", "once", "simply"}
+_SAYING = frozenset(["said", "says", "say", "replied", "replies", "asked", "told", "added"])
 _LIST_MARKS = word_set(", and or the & ; as well")
 
 
@@ -160,12 +178,17 @@ def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, p
     words = _inner_words(tokens, neighbour, target)
     if previous is not None and words and len(words) <= 3 and _LIST_MARKS.issuperset(words):
         # In "founded Acme, Borealis and Cobalt" every item hangs on the verb before the first.
+        if (previous.target.type == DATE) != (target.type == DATE):
+            return Pair(source, target, RELATED, 0.5)
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
     pattern = _find_phrase(words)
+    if pattern is not None and _has_another_subject(tokens, source, neighbour, words, pattern[1]):
+        return Pair(source, target, RELATED, 0.5)
     if pattern is not None:
         relation, at = pattern
         if target.type == ORGANISATION and relation == "directed":
-            relation = "leads"
+            # A finance director works for the bank.
+            relation = "works_for" if words[at:][:1] == ["director"] and at and words[at - 1] in _DEPARTMENTS else "leads"
         if target.type == DATE and not relation.endswith(("_on", "_in")):
             relation = RELATED
         return Pair(source, target, f"{NEGATION}{relation}" if _has_denial(words[:at]) else relation, 1.0)
@@ -175,6 +198,33 @@ def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, p
     if neighbour is source:
         return _relate_neighbours(tokens, source, target) or Pair(source, target, RELATED, 0.5)
     return Pair(source, target, RELATED, 0.5)
+
+
+def _has_another_subject(tokens: Tokens, source: Node, neighbour: Node, words: Sequence[str], at: int) -> bool:
+    """Return whether a phrase, the words from ``at`` between ``neighbour`` and a target, has another subject than ``source``.
+
+    The subject of "Ann's wife died in 2009" is the wife, that of "Ann replied that the bank was founded in 1921" the bank, and
+    that of "Ann saw the Narrows, the tightest part of the Sound" the Narrows.
+    """
+    if tokens.words[source.last] in _POSSESSIVES or tokens.words[source.first].lower() in _POSSESSIVE_PRONOUNS:
+        return True
+    if words[at:][:1] == ["called"] and not _NAMED.issuperset(words[:at]):
+        # "leaves a manuscript called The Quiet Pots"
+        return True
+    if at and words[at - 1] not in _CLAUSE_ENDS and not _CLAUSE_ENDS.isdisjoint(words[:at]):
+        return True
+    if neighbour is source or neighbour.type == DATE:
+        return False
+    before = tokens.words[max(0, neighbour.first - 2) : neighbour.first]
+    before = before[:1] if before[-1:] == ["the"] else before[-1:]
+    if before and before[0].lower() in _SUBORDINATORS and words[0] in _AUXILIARIES:
+        return True
+    return _is_apposition(words)
+
+
+def _is_apposition(words: Sequence[str]) -> bool:
+    """Return whether the words after a name describe it: ", the tightest part of"."""
+    return words[:1] == [","] and words[1:2] in (["the"], ["a"], ["an"]) and _AUXILIARIES.isdisjoint(words)
 
 
 def _is_noun_phrase(words: list[str]) -> bool:
@@ -190,7 +240,12 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
     if source.type == target.type == PLACE and words in ([","], ["in"], ["of"], ["in", "the"]):
         return Pair(source, target, "located_in", 0.8)
     content = [word for word in words if word not in _DROPPED and word[0].isalnum()]
-    if not content or len(content) > _MAX_WORDS or not _STOPS.isdisjoint(words) or ("," in words and not across_comma):
+    if not content or len(content) > _MAX_WORDS or not _STOPS.isdisjoint(words):
+        return None
+    if not across_comma and _is_apposition(words) and (pattern := _find_phrase(words)) is not None:
+        return Pair(source, target, pattern[0], 0.8)
+    possessive = not _POSSESSIVE_PRONOUNS.isdisjoint(words[:2])
+    if not across_comma and ("," in words or (words[0] in _CONJUNCTIONS and not possessive)):
         return None
     if any(tokens.shapes[index] not in (Shape.LOWER, Shape.PUNCTUATION) for index in range(source.last, target.first)):
         return None
@@ -202,13 +257,44 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
     if begin > 0 and words[0] in _AUXILIARIES and tokens.words[begin].lower() in _PREPOSITIONS:
         # "The house on Fish Street was sold in 2011" says nothing of the street.
         relation = RELATED
+    possessive = possessive or words[0] in _POSSESSIVES or tokens.words[source.first].lower() in _POSSESSIVE_PRONOUNS
+    dated = target.type == DATE and (possessive or not (source.type in (WORK, EVENT) or any(map(_is_verb, content))))
+    if dated or not _is_about_both(words, possessive=possessive):
+        # In "She came to the hospital in 2007" and "His book came out in 2007", the verb has the date.
+        relation = RELATED
     return Pair(source, target, relation, 0.8)
 
 
+def _is_about_both(words: Sequence[str], *, possessive: bool) -> bool:
+    """Return whether the words between two names relate them: not "Wren (here), Teller", "bridge, Carrow", "four on", "said".
+
+    Commas enclose what describes the first name, and one after "a band" or "Ann's wife" opens the name of the band or the wife.
+    """
+    if not NUMBER_WORDS.keys().isdisjoint(words) or (not _SAYING.isdisjoint(words) and "by" not in words):
+        return False
+    if possessive or words[0] == "," or words[0] in _SUBORDINATORS:
+        return True
+    last = next((word for word in reversed(words) if word not in _OPENING_MARKS), "")
+    closed = words[0] in _CONJUNCTIONS or last == "that" or (last in _LIST_ENDS and _ARTICLES.isdisjoint(words))
+    return not (closed or "," in words[1:-1] or _begins_with_noun(words))
+
+
+def _begins_with_noun(words: Sequence[str]) -> bool:
+    """Return whether the word after a name is a noun that the name describes: "Scarrow notebooks in", unlike "Wren walked to"."""
+    first = words[0]
+    return len(words) > 1 and first.isalpha() and first not in _DROPPED | _TIME_PREPOSITIONS and not _is_verb(first)
+
+
+def _is_verb(word: str) -> bool:
+    if word in _TIME_PREPOSITIONS:
+        return False
+    return word.endswith(("ed", "ing")) or comparable(word) in VERBS | FINITE | AMBIGUOUS
+
+
 def _inner_words(tokens: Tokens, node: Node, right: Node) -> list[str]:
-    """Return the words between two names in lower case, without adverbs ("published monthly by")."""
+    """Return the words between two names in lower case, without adverbs ("published monthly by") and marks of emphasis."""
     words = (tokens.words[index].lower() for index in range(node.last, right.first))
-    return [word for word in words if len(word) < 5 or not word.endswith("ly")]
+    return [word for word in words if (len(word) < 5 or not word.endswith("ly")) and word != "*"]
 
 
 def _find_phrase(words: list[str]) -> tuple[str, int] | None:

@@ -25,6 +25,8 @@ _PASSAGES = 4
 """Passages whose mean vector stands for a document: the first ones that mention an entity."""
 _NEIGHBOURS = 3
 _PAGE = 500
+_SERIES = 3
+"""Documents whose titles differ in a number only, from which on these are no titles."""
 _DIGITS = 3
 """Decimals of a similarity, so that the division does not depend on the machine."""
 
@@ -61,7 +63,16 @@ def describe_documents(knowledge: VisibleKnowledge, titles: Mapping[str, str]) -
             passages[support.document_id].add(support)
     opening = {id: tuple(sorted(supports, key=knowledge.sort_key)[:_PASSAGES]) for id, supports in passages.items()}
     order = sorted(opening, key=lambda id: knowledge.sort_key(opening[id][0]))
-    return {id: KnownDocument(titles.get(opening[id][0].chunk_id, ""), opening[id], counts[id]) for id in order}
+    title_of = _without_series({id: titles.get(opening[id][0].chunk_id, "") for id in order})
+    return {id: KnownDocument(title_of[id], opening[id], counts[id]) for id in order}
+
+
+def _without_series(titles: Mapping[str, str]) -> dict[str, str]:
+    """Return titles, empty for each of at least `_SERIES` that differ in a number only: "note 12" names no subject."""
+    numbered = {id: title for id, title in titles.items() if any(map(str.isdigit, title))}
+    letters = {id: "".join(filter(str.isalpha, title.casefold())) for id, title in numbered.items()}
+    series = Counter(letters.values())
+    return {id: "" if id in letters and series[letters[id]] >= _SERIES else title for id, title in titles.items()}
 
 
 def choose_title(title: str, key: str | None, chunk: Chunk) -> str:

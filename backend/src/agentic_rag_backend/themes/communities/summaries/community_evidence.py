@@ -52,6 +52,8 @@ class PassagePhrases:
 class CentralEntity:
     """A member and its share in [0, 1] of the weight of all relationships inside the community; without any, of all mentions.
 
+    With prominence, the share is the geometric mean of that share and of the member's prominence relative to the highest one.
+
     The first of ``passages`` contains its name, and the community's fingerprint covers that passage; the others mention it.
     """
 
@@ -109,8 +111,13 @@ def central_entities(
     weights: Iterable[tuple[str, str, float]],
     *,
     limit: int,
+    prominence: Mapping[str, float] | None = None,
 ) -> tuple[CentralEntity, ...]:
-    """Return the members by falling weighted degree inside the community (PageRank of an undirected graph)."""
+    """Return the members by falling weighted degree inside the community (PageRank of an undirected graph).
+
+    Args:
+        prominence: how much the documents say of each member; the order is that of the geometric mean of both.
+    """
     parts: dict[str, list[float]] = defaultdict(list)
     for source, target, weight in weights:
         parts[source].append(weight)
@@ -118,10 +125,12 @@ def central_entities(
     # Exact sums do not depend on the order of ids, which are random.
     degree = {member: math.fsum(weights) for member, weights in parts.items()}
     total = math.fsum(degree.values()) or 1.0
-    ranked = sorted(members, key=lambda member: (-degree.get(member, 0.0), names[member].name, member))[:limit]
-    return tuple(
-        CentralEntity(member, names[member].name, names[member].type, degree.get(member, 0.0) / total) for member in ranked
-    )
+    share = {member: degree.get(member, 0.0) / total for member in members}
+    if prominence is not None:
+        highest = max(prominence.values(), default=1.0) or 1.0
+        share = {member: math.sqrt(value * prominence[member] / highest) for member, value in share.items()}
+    ranked = sorted(members, key=lambda member: (-share[member], names[member].name, member))[:limit]
+    return tuple(CentralEntity(member, names[member].name, names[member].type, share[member]) for member in ranked)
 
 
 def merge_facts(facts: Iterable[Fact]) -> list[Fact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -191,7 +192,16 @@ class EvidenceGatherer:
             return central_entities(community.members, self._knowledge.entities, mentioned, limit=len(community.members))
         pairs = {(min(e.source_id, e.target_id), max(e.source_id, e.target_id)) for e in community.inside}
         weights = [(low, high, self._weights.get((low, high), 0.0)) for low, high in sorted(pairs)]
-        return central_entities(community.members, self._knowledge.entities, weights, limit=len(community.members))
+        prominence = {member: self._rate_prominence(member) for member in community.members}
+        return central_entities(
+            community.members, self._knowledge.entities, weights, limit=len(community.members), prominence=prominence
+        )
+
+    def _rate_prominence(self, member: str) -> float:
+        """Return tf · idf of a member: ln(1 + passages) · ln(1 + all documents ÷ documents that mention it)."""
+        mentions = self._knowledge.mentions.get(member, ())
+        documents = len({support.document_id for support in mentions}) or 1
+        return math.log1p(len(mentions)) * math.log1p(len(self._knowledge.documents) / documents)
 
     def _rank_relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
         """Return the strongest relationships between central members."""

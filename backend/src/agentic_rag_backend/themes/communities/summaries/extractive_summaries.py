@@ -6,13 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, join_names
 from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence, split_claims
 from agentic_rag_backend.language.times import find_years, first_date, in_order_of_time
 from agentic_rag_backend.language.words import content_forms, words
 from agentic_rag_backend.themes.communities.summaries.community_evidence import Fact, SummaryEvidence, merge_facts
-from agentic_rag_backend.themes.communities.summaries.keywords import central_names, name_label, reads_well, select_keywords
-from agentic_rag_backend.themes.communities.summaries.theme_documents import name_documents
+from agentic_rag_backend.themes.communities.summaries.keywords import (
+    MAX_PASSAGES,
+    central_names,
+    name_label,
+    reads_well,
+    select_keywords,
+)
+from agentic_rag_backend.themes.communities.summaries.theme_documents import list_openings, name_documents, shorten_title
 
 MAX_SENTENCES = 2
 _PROSE_CHARACTERS = 700
@@ -24,6 +30,10 @@ _UNSEEN_WEIGHT = 6.0
 """Weight of a word that the sampled facts do not contain; about that of a word in one of 400."""
 _INTRODUCED = 3
 _TITLE_NAMES = 2
+_FEW = 2
+_LEAST_DOCUMENTS = 2
+_REACH = 0.15
+"""Documents that contain the phrase of a name, if the theme has more than `_FEW`: at least so many, and this share of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +77,40 @@ def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrase
     facts = (*evidence.facts, *evidence.further)
     documents = {source.document_id for fact in facts for source in fact.sources}
     labels = names[:_INTRODUCED] or phrases[:_INTRODUCED]
-    if len(documents) < 2 or not labels or (evidence.about_documents and len(labels) == 1):
+    if len(documents) < 2 or not labels or (_is_titled(evidence) and len(labels) == 1):
         return Prose("", ())
     dated = sorted(((year, number) for number, fact in enumerate(facts) for year in find_years(fact.statement)))
     # Titles of documents name the theme, so no phrase has to.
-    matters = [] if evidence.about_documents else [label for label in phrases if label not in labels][:_INTRODUCED]
+    matters = [] if _is_titled(evidence) else [label for label in phrases if label not in labels][:_INTRODUCED]
     period = f" ({_format_period(dated[0][0], dated[-1][0])})" if dated else ""
-    topics_text = f": {_join_names([label.text for label in matters])}" if matters else ""
-    about = _join_names([label.text for label in labels])
+    topics_text = f": {join_names([label.text for label in matters])}" if matters else ""
+    about = join_names([label.text for label in labels])
     sources = [label.sources[0] for label in (*labels, *matters) if label.sources]
     sources += [facts[number].sources[0] for _, number in (dated[:1] + dated[-1:]) if facts[number].sources]
     return Prose(
-        f"The {len(documents)} documents of this theme{period} speak mostly of {about}{topics_text}.",
+        _make_sentence(f"The {len(documents)} documents of this theme{period} speak mostly of {about}{topics_text}"),
         tuple(dict.fromkeys(sources)),
     )
 
 
 def _select_standing_facts(facts: Sequence[Fact], *, anything: bool) -> list[Fact]:
-    """Return the facts that stand by themselves; if there are none, and ``anything`` may be said, those that stand best."""
-    stands = [rate_independence(fact.statement) if reads_as_prose(fact.statement) else 0.0 for fact in facts]
+    """Return the facts that stand by themselves; if there are none, and ``anything`` may be said, those that stand best.
+
+    Code, rows and settings say nothing.
+    """
+    prose = [fact for fact in facts if reads_as_prose(simplify_sentence(fact.statement))]
+    stands = [rate_independence(fact.statement) for fact in prose]
     least = min(_STANDS, max(stands, default=0.0)) if anything else _STANDS
-    return [fact for fact, value in zip(facts, stands, strict=True) if value >= least]
+    return [fact for fact, value in zip(prose, stands, strict=True) if value >= least]
+
+
+def _is_titled(evidence: SummaryEvidence) -> bool:
+    """Return whether titles of documents name the theme."""
+    return any(shorten_title(document.title) for document in evidence.about_documents)
 
 
 def _format_period(begin: int, end: int) -> str:
     return str(begin) if begin == end else f"{begin} to {end}"
-
-
-def _join_names(parts: Sequence[str]) -> str:
-    *other_parts, last_part = parts
-    return f"{', '.join(other_parts)} and {last_part}" if other_parts else last_part
 
 
 def _make_sentence(text: str) -> str:
@@ -111,7 +125,7 @@ def _cosine_of(weights: Mapping[str, float], other_weights: Mapping[str, float])
 
 
 EXTRACTIVE_MODEL = "extractive"
-EXTRACTIVE_VERSION = "extractive@7"
+EXTRACTIVE_VERSION = "extractive@8"
 
 MAX_FINDINGS = 8
 _LISTED = 5
@@ -130,10 +144,11 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
     keyword_labels = select_keywords(evidence, names, term_weights)
     known_names = {label.text for label in names} | {entity.name for entity in evidence.entities}
     phrases = [label for label in keyword_labels if label.text not in known_names]
-    openings = [document.opening for document in evidence.about_documents if document.opening is not None][:MAX_SENTENCES]
+    openings = list_openings(evidence.about_documents)[:MAX_SENTENCES]
     findings = merge_facts([*openings, *evidence.facts])[:MAX_FINDINGS]
     lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights, openings)
-    if title is None and not (evidence.about_documents and len(names) > 1):
+    repeated = len(names) == 1 and names[0].text in {child.name for child in evidence.children}
+    if title is None and (repeated or not _is_titled(evidence)):
         title = _make_title(evidence, names, phrases)
     resting = [*lead.sources, *body.sources]
     if title is not None:
@@ -161,7 +176,7 @@ def _choose_names(evidence: SummaryEvidence) -> tuple[tuple[Label, ...], Label |
     if not labels:
         readable = any(map(reads_well, evidence.entities))
         return (() if readable else name_documents(evidence.documents)[0]) or central_names(evidence.entities, statements), None
-    if len(labels) == 1:
+    if len(labels) == 1 and labels[0].text in child_names:
         further_entities = [entity for entity in evidence.entities if not _share_words(entity.name, labels[0].text)]
         further = central_names(further_entities, statements, only_good=True)
         titles = (f"{labels[0].text}: {', '.join(label.text for label in further[:most])}" for most in range(2, len(further) + 1))
@@ -182,10 +197,17 @@ def _make_title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequ
         return None
     child_names = {child.name for child in evidence.children}
     name_forms = {word.form for label in names[:_TITLE_NAMES] for word in words(label.text)}
-    fresh = [label for label in phrases if label.sources and not name_forms & {word.form for word in words(label.text)}]
+    documents = len({source.document_id for fact in evidence.facts for source in fact.sources})
+    least = min(MAX_PASSAGES, max(_LEAST_DOCUMENTS, _REACH * documents)) if documents > _FEW else 1
+    fresh = [
+        label
+        for label in phrases
+        if len({source.document_id for source in label.sources}) >= least
+        and not name_forms & {word.form for word in words(label.text)}
+    ]
     # Two words say more: "clinic boat" rather than "nurse".
     fresh.sort(key=lambda label: " " not in label.text)
-    heads = [_join_names([label.text for label in names[:count]]) for count in range(min(_TITLE_NAMES, len(names)), 0, -1)]
+    heads = [join_names([label.text for label in names[:count]]) for count in range(min(_TITLE_NAMES, len(names)), 0, -1)]
     titles = (f"{head}: {label.text}" for head in heads for label in fresh if names[0].sources)
     return next((Label(title) for title in titles if title not in child_names), None)
 

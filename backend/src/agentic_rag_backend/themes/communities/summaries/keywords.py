@@ -9,6 +9,10 @@ from functools import lru_cache
 from keyword import iskeyword
 
 from agentic_rag_backend.domain.graph import Label, Support, normalise_name
+from agentic_rag_backend.knowledge.extraction.lexicon import IMPERSONAL, REGIONS
+from agentic_rag_backend.knowledge.extraction.names.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.names.extension import is_adjectival
+from agentic_rag_backend.knowledge.extraction.types.entity_types import GROUP, PERSON
 from agentic_rag_backend.language.noun_phrases import noun_phrases
 from agentic_rag_backend.language.vocabulary.word_classes import ADVERBS, VERBS
 from agentic_rag_backend.language.words import comparable, content_forms, words
@@ -27,6 +31,8 @@ def spread(supports: Iterable[Support], *, most: int = MAX_PASSAGES) -> tuple[Su
 
 
 _LONGEST_NAME = 5
+_UNTYPED = 0.7
+"""Factor on the share of an entity of no known kind."""
 _MIN_SHARE = 0.5
 """Share of the most central entity's weight that another entity needs to join it in the name."""
 
@@ -37,7 +43,7 @@ def central_names(
     """Return the one to three most central names.
 
     Entities of no known kind are used only if nothing better exists, and so is a word that only begins sentences; titles of
-    documents, file names and code only if those are missing too.
+    documents, file names and code only if those are missing too. Of several names of one thing, such as "EU", the first stays.
 
     Args:
         statements: sentences that show which words are names.
@@ -47,19 +53,36 @@ def central_names(
     good = [entity for entity in entities if names_well(entity) and _is_written_as_name(entity.name, statements)]
     pools = ([entity for entity in entities if suits(entity)] for suits in (names_well, reads_well))
     entities = good if good or only_good else next(filter(None, pools), entities)
+    entities = [entity for entity in entities if not _is_broad(entity)] or entities
+    # Names of an unknown kind are often no names.
+    entities = sorted(entities, key=lambda entity: -entity.share * (_UNTYPED if entity.type == "other" else 1.0))
     for entity in entities:
         if len(chosen) == 3 or (not only_good and len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
-        name_words = set(normalise_name(entity.name).split())
-        chosen_names = [set(normalise_name(label.text).split()) for label in chosen]
-        if not any(name_words <= chosen_words or name_words >= chosen_words for chosen_words in chosen_names):
-            chosen.append(name_label(_find_full_name(entity, entities)))
+        label = name_label(_find_full_name(entity, entities))
+        if not any(_is_same_name(label.text, chosen_label.text) for chosen_label in chosen):
+            chosen.append(label)
     return tuple(chosen)
 
 
+def _is_broad(entity: CentralEntity) -> bool:
+    """Return whether a name is that of a people or a country, or an adjective: "Swedish" and "U.S." distinguish few themes."""
+    name = normalise_name(entity.name)
+    region = name in REGIONS or name.replace(" ", "") in REGIONS
+    return entity.type == GROUP or region or (" " not in entity.name and is_adjectival(entity.name))
+
+
+def _is_same_name(name: str, other_name: str) -> bool:
+    """Return whether two names have the same words, one has all words of the other, or one is the acronym of the other."""
+    forms, other_forms = ({word.form for word in words(text)} for text in (name, other_name))
+    if forms <= other_forms or other_forms <= forms:
+        return True
+    return is_acronym_of(name, other_name.split()) or is_acronym_of(other_name, name.split())
+
+
 def _find_full_name(entity: CentralEntity, entities: Sequence[CentralEntity]) -> CentralEntity:
-    """Return the entity of the same type whose name has one more word, such as a person's name with the surname; else itself."""
-    if " " in entity.name:
+    """Return the person whose name has one more word, such as the surname; else the entity itself."""
+    if " " in entity.name or entity.type != PERSON:
         return entity
     name = entity.name.casefold()
     fuller = (candidate for candidate in entities if candidate.type == entity.type and name in candidate.name.casefold().split())
@@ -92,7 +115,8 @@ def name_label(entity: CentralEntity) -> Label:
 
 def names_well(entity: CentralEntity) -> bool:
     """Return whether a name suits a theme: it reads well, and it is of a known kind."""
-    return reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
+    known = entity.type != "other" and entity.name.casefold() not in IMPERSONAL
+    return reads_well(entity) and (known or len(entity.name.split()) > 1)
 
 
 def reads_well(entity: CentralEntity) -> bool:
@@ -103,6 +127,7 @@ def reads_well(entity: CentralEntity) -> bool:
         len(words) <= _LONGEST_NAME
         and spelled.isalpha()
         and entity.name[:1].isupper()
+        and " - " not in entity.name
         and not iskeyword(entity.name)
         and (entity.type not in ("date", "code") or len(words) > 1)
         and bool(content_forms(entity.name))

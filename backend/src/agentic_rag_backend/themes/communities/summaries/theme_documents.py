@@ -7,6 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
 from agentic_rag_backend.domain.graph import Label, Support
+from agentic_rag_backend.knowledge.extraction.lexicon import (
+    EVENT_HEADS,
+    ORGANISATION_HEADS,
+    PLACE_HEADS,
+    PLACE_OPENERS,
+    WORK_HEADS,
+)
 from agentic_rag_backend.language.independence import rate_independence, reads_as_prose
 from agentic_rag_backend.language.overviews import describes_itself
 from agentic_rag_backend.language.sentences import split_sentences
@@ -21,7 +28,15 @@ _TERM_SHARE = 0.4
 """Share of the documents, by their mentions, whose titles contain a term that names the theme."""
 _COMPARABLE_SHARE = 0.3
 """Share of the first title's weight that another title needs to join it in the name."""
-_SEPARATOR = re.compile(r" [-–—|·] |: |, ")
+_SEPARATOR = re.compile(r" [-–—|·] |: ")
+_ENUMERATES = frozenset({"and", "or", "und", "oder", "et", "ou", "y"})
+_LEAST_LETTERS = 3
+"""Letters of a file's name that name a subject, unlike "p-12" and "n7"."""
+_COMMON_NOUNS = ORGANISATION_HEADS | PLACE_HEADS | WORK_HEADS | EVENT_HEADS | PLACE_OPENERS
+"""Words that are common to names of different things, such as "Journal"."""
+_REPLY = re.compile(r"^(?:(?:re|aw|fwd?|wg|tr|\[[^\]]{1,40}\])[: ] *)+", re.IGNORECASE)
+"""Marks before the subject of a message: "Re:", or the name of a mailing list in brackets."""
+_QUALIFIER = re.compile(r" \([^()]{1,40}\)$")
 _NUMBERING = re.compile(r"^(?:\d{1,3}\.){1,5}(?:\d{1,3})? +")
 _OPENING_CHARACTERS = (40, 300)
 _STANDS = 0.7
@@ -35,8 +50,11 @@ def shorten_title(title: str) -> str:
     """
     if is_excerpt(title) or is_placeholder(title):
         return ""
-    text = _NUMBERING.sub("", " ".join(title.split()))
-    part = _SEPARATOR.split(text)[0].strip()
+    text = _NUMBERING.sub("", _REPLY.sub("", " ".join(title.split())))
+    part, _, further = _SEPARATOR.split(text)[0].strip().partition(", ")
+    if not _ENUMERATES.isdisjoint(further.split()):
+        # "Culture, Society and Masculinities" is one subject, "Richmond Valley, Staten Island" is a place and where it is.
+        part = f"{part}, {further}"
     # "Review: The Slack Water Year" is a review, but "AutoGen: Enabling …" is about AutoGen.
     text = part if " " in part or not part.istitle() or " - " in text else text
     if " " not in text and ("_" in text or "-" in text or any(map(str.isdigit, text))):
@@ -46,7 +64,8 @@ def shorten_title(title: str) -> str:
             if letters
         ]
         text = " ".join(max(rows, key=lambda row: len(" ".join(row)), default=[])) or text
-    text = text.title() if text.isupper() and " " in text else text
+        text = text if len(text) >= _LEAST_LETTERS else ""
+    text = _QUALIFIER.sub("", text.title() if text.isupper() and " " in text else text)
     return "" if is_placeholder(text) or len(text.split()) > _MAX_TITLE_WORDS or not content_forms(text) else text
 
 
@@ -76,7 +95,11 @@ def name_documents(
         ordered = [labels[title] for title in dict.fromkeys(title.casefold() for title, _ in titled) if title in labels]
         return tuple(ordered[:_MAX_LABELS]), None
     remaining = [(words, document.sources) for title, document in titled if (words := _without_term(title, term.text))]
-    rests = [Label(words, sources) for words, sources in remaining if words.casefold() != term.text.casefold()]
+    rests = [
+        Label(words, sources)
+        for words, sources in remaining
+        if words.casefold() != term.text.casefold() and any(map(str.isalpha, words))
+    ]
     texts = [label.text for label in rests]
     titles = ((count, f"{term.text}: {', '.join(texts[:count])}") for count in range(2, len(texts) + 1))
     count, title = next(((count, title) for count, title in titles if title not in child_names), (0, None))
@@ -109,7 +132,8 @@ def _list_terms(title: str) -> Iterator[tuple[tuple[str, ...], str]]:
         for end in range(start + 1, min(start + _MAX_TERM_WORDS, len(tokens)) + 1):
             row = tokens[start:end]
             text = title[row[0].start : row[-1].end]
-            if _names(row[0]) and _names(row[-1]) and not is_placeholder(text):
+            common = len(row) == 1 and text.casefold() in _COMMON_NOUNS
+            if _names(row[0]) and _names(row[-1]) and not common and not is_placeholder(text):
                 yield tuple(word.form for word in row), text
 
 
@@ -125,6 +149,15 @@ def _without_term(title: str, term: str) -> str:
     tokens = words(longest)
     content = [number for number, word in enumerate(tokens) if word.content]
     return longest[tokens[content[0]].start : tokens[content[-1]].end] if content else ""
+
+
+def list_openings(documents: Sequence[ThemeDocument]) -> list[Fact]:
+    """Return the openings of the documents that have much of a theme, best first: of those that may name it."""
+    return [
+        document.opening
+        for document in documents
+        if document.opening is not None and document.share >= _COMPARABLE_SHARE * documents[0].share
+    ]
 
 
 def select_opening(title: str, passages: Sequence[tuple[Support, str]]) -> Fact | None:
