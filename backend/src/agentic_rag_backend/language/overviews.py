@@ -24,7 +24,7 @@ def _fold(word: str) -> str:
 
 
 _THEMES = _split_words(
-    "theme themes topic topics overview summary summaries summarise summarize summarised summarized outline gist thema themen "
+    "theme themes topic topics overview summary summaries summarise summarize summarised summarized outline gist tour thema themen "
     "hauptthema hauptthemen themenbereiche überblick übersicht zusammenfassung zusammenfassen fasse fasst thème thèmes sujets "
     "aperçu résumé résume résumer résumez synthèse tema temas tópicos resumen resume resumir resúmeme panorama visión"
 )
@@ -45,7 +45,7 @@ _DOCUMENTS = _split_words(
 _REST = _split_words(
     "a an the of in on for from with and or all these this those them it is are was what which do does did here there "
     "available me us you your my our can could would will please give tell show list name provide write brief short quick "
-    "that together taken stored uploaded "
+    "that together taken stored uploaded been has mainly mostly primarily basically largely "
     "general main central key major important principal chief common recurring frequent overall broad whole entire subject "
     "subjects sentences sentence words few i want need have has be knowledge welche welches welchen sind ist die der das den "
     "dem des dieser dieses diesem diese diesen ein eine einen einem aller alle allen gib gibt geben mir uns es bitte zusammen "

@@ -52,6 +52,20 @@ def test_a_reply_is_quoted_with_its_question() -> None:
     assert window(text, "supervised").startswith("Who taught you most? Ann Marsh, who supervised my thesis.")
 
 
+def test_a_window_that_ends_within_an_announced_list_is_completed() -> None:
+    text = "It is used widely. Others that are:\n\n- " + "\n\n- ".join(f"The {name} library of the coast." for name in "ABCDEFGH")
+    grown = windows_of(text, [0], {0: 9.0, 1: 5.0, 2: 5.0, 3: 5.0})[0]
+    assert grown.text.startswith("It is used widely. Others that are:")
+    assert all(f"The {name} library" in grown.text for name in "ABCDEFGH")
+    assert len(grown.text) <= LIST_CHARACTERS
+
+
+def test_a_text_is_quoted_once() -> None:
+    units = {0: units_of(PROSE), 1: units_of(PROSE), 2: units_of(LIST)}
+    windows = choose_windows(units, [(0, 0), (1, 0), (2, 0)], {})
+    assert [passage for passage, _ in windows] == [0, 2]
+
+
 def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:
     text = "The parties agree.\n\n## Article 1: The corridor\n\nA corridor shall be kept open. No cable shall lie in it."
     assert window(text, "Article") == "Article 1: The corridor – A corridor shall be kept open. No cable shall lie in it."

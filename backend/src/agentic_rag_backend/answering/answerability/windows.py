@@ -104,7 +104,7 @@ class _Growth:
             self._add_announced(self._number)
             while (neighbour := self._better_neighbour(limit)) is not None:
                 self._add(neighbour)
-            self._add_announced(self._last)
+            self._complete_list()
         if self._first == self._last:
             return Window(self._number, self._number, unit.start, unit.end, unit.in_context)
         return make_window(self._units, self._first, self._last)
@@ -129,11 +129,30 @@ class _Growth:
 
     def _add_announced(self, number: int) -> None:
         """Add the list that a unit at the end of the window announces, or the short lines below it, as far as there is room."""
+        if number == self._last and self._announces(number):
+            self._add_items(number)
+
+    def _complete_list(self) -> None:
+        """Add what is missing of the last list that a unit of the window announces, if the window ends within that list."""
+        for number in range(self._last, self._first - 1, -1):
+            if self._announces(number):
+                self._add_items(number)
+                return
+            if not self._is_item(number):
+                return
+
+    def _announces(self, number: int) -> bool:
         unit = self._units[number]
-        if number != self._last or (unit.kind != "opening" and not _ANNOUNCES.search(unit.text)):
-            return
-        block = self._units[number + 1].block if number + 1 < len(self._units) else None
-        for item in range(number + 1, min(number + 1 + MAX_ITEMS, len(self._units))):
+        return unit.kind == "opening" or _ANNOUNCES.search(unit.text) is not None
+
+    def _is_item(self, number: int) -> bool:
+        unit = self._units[number]
+        return unit.kind == "item" or (unit.block is None and len(unit.text) < ITEM_CHARACTERS)
+
+    def _add_items(self, announcing: int) -> None:
+        """Add the units after the window that belong to the list after unit ``announcing``, as far as there is room."""
+        block = self._units[announcing + 1].block if announcing + 1 < len(self._units) else None
+        for item in range(self._last + 1, min(announcing + 1 + MAX_ITEMS, len(self._units))):
             text = self._units[item].text
             belongs = self._units[item].block == block if block is not None else len(text) < ITEM_CHARACTERS
             if not belongs or not self._is_free(item) or self._length + len(text) > LIST_CHARACTERS:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.language.question_parts import split_question
-from agentic_rag_backend.retrieval.legs import DEFAULT_FUSION, DEPTH, fused_hits, search_all, united_facts
+from agentic_rag_backend.retrieval.legs import DEPTH, search_all, united_facts
 
 PARTS = "parts"
 """Name in the trace's details of the two questions."""
@@ -18,7 +19,7 @@ NEAREST = 5
 
 
 async def search_parts(query: Query, search: Callable[[Query], Awaitable[Retrieval]]) -> Retrieval:
-    """Return the results of a question, fused with those of the two questions that it asks if it is about two things.
+    """Return the results of a question, with those of the two questions that it asks if it is about two things.
 
     The results of the question itself are returned if a passage says both in its words. Themes and relevance are always those of
     the question itself. ``trace.details.parts`` has the two questions.
@@ -43,6 +44,23 @@ async def search_parts(query: Query, search: Callable[[Query], Awaitable[Retriev
         return replace(whole, usage=usage, trace=trace)
     retrievals = list(outcome.found.values())
     trace = replace(trace, details={**trace.details, PARTS: [parts.first, parts.second]})
-    hits = fused_hits(outcome.found, dict.fromkeys(outcome.found, 1.0), DEFAULT_FUSION, named=False)
+    hits = _unite_hits(retrievals)
     facts = united_facts(retrievals)[: max(len(retrieval.facts) for retrieval in retrievals)]
     return replace(whole, hits=hits, facts=facts, usage=usage, trace=trace)
+
+
+def _unite_hits(retrievals: Sequence[Retrieval]) -> tuple[Hit, ...]:
+    """Return the hits of all searches, each once, best first.
+
+    A hit is worth its best score, relative to the best hit of that search: what answers one part need not match the others.
+    """
+    best: dict[str, Hit] = {}
+    total: Counter[str] = Counter()
+    for retrieval in retrievals:
+        top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
+        for hit in retrieval.hits:
+            share = hit.score / top
+            total[hit.id] += share
+            if hit.id not in best or share > best[hit.id].score:
+                best[hit.id] = replace(hit, score=share, scores={**hit.scores, "combined": share})
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -total[hit.id], hit.id)))
