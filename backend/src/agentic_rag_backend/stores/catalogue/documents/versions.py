@@ -20,6 +20,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     read_version,
 )
 from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import count_of_document, forget_document
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -317,6 +318,7 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     if remaining == 0:
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
+        forget_document(connection, tenant, document_id)
     raise_state_version(connection, tenant, content=True)
     return counts
 
@@ -328,6 +330,7 @@ def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mappi
         name = table.c.id if table is documents else table.c.document_id
         rows = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
         counts[str(table.name)] = connection.execute(rows).scalar_one()
+    counts["evaluation_cases"] = count_of_document(connection, tenant, document_id)
     return counts
 
 

@@ -1,0 +1,195 @@
+"""Rules that turn sentences about the graph's entities into questions with known answers, without a model.
+
+A *statement* is a clause whose subject is an entity: "Mara Venn leads the Harbour Authority." Its predicate asks for the entity
+("Who leads the Harbour Authority?") or describes it ("the person who leads the Harbour Authority"). Every question has the
+sentences that answer it as its evidence, as they are written.
+
+The clauses are those of the grammar of synthetic questions. Functions of values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.evaluation import CaseSource, EvaluationCase, GoldItem
+from agentic_rag_backend.domain.graph import EntityRef, contains_name, normalise_name, type_key
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.values import Moment, placed_moments
+from agentic_rag_backend.plugins import load_plugin
+
+SINGLE, TWO_HOPS, COMPARISON, THEME, TIME, UNANSWERABLE = KINDS = (
+    "single",
+    "two_hops",
+    "comparison",
+    "theme",
+    "time",
+    "unanswerable",
+)
+"""Kinds of generated questions."""
+_NOUNS: Mapping[str, str] = {name: name for name in ("person", "organisation", "place", "work", "event")}
+"""Types that a question names: "Which organisation …"."""
+_LEAST_WORDS, _MOST_WORDS = 3, 14
+"""Words of a predicate. Longer ones are seldom asked for, and shorter ones seldom identify."""
+_UNCLEAR = frozenset(("i", "we", "you", "my", "our", "your", "me", "us", "he", "she", "they", "it", "this", "that", "these"))
+"""Words that make a predicate unclear without the text around it."""
+_DATED_QUESTION = "When "
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence that states something about ``subject``, and names ``objects``.
+
+    ``sentence`` is verbatim in the chunk ``chunk_id`` of ``document_id``. ``predicate`` begins with ``verb``. ``date`` is the
+    only date, None without one; ``time_question`` then asks for it, if the grammar can.
+    """
+
+    subject: EntityRef
+    objects: tuple[EntityRef, ...]
+    verb: str
+    predicate: str
+    sentence: str
+    chunk_id: str
+    document_id: str
+    date: Moment | None = None
+    time_question: str = ""
+
+
+def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Iterator[Statement]:
+    """Yield the statements of a chunk about entities that it mentions."""
+    by_name = {normalise_name(entity.name): entity for entity in entities}
+    sentences = split_sentences(chunk.chunk.text)
+    for clause in load_plugin("clauses")(sentences, chunk.document_title):
+        sentence = sentences[clause.number]
+        subject = by_name.get(normalise_name(clause.subject.text))
+        predicate = f"{clause.verb} {clause.rest}"
+        words = predicate.casefold().split()
+        if subject is None or clause.subject.plural or not sentence.complete or not contains_name(sentence.text, subject.name):
+            continue
+        if (
+            not _LEAST_WORDS <= len(words) <= _MOST_WORDS
+            or not _UNCLEAR.isdisjoint(words)
+            or contains_name(predicate, subject.name)
+        ):
+            continue
+        moments = [moment for moment, _ in placed_moments(f"{clause.opening} {predicate}")]
+        date = moments[0] if len(moments) == 1 and moments[0].years else None
+        drafts = [draft.text for draft in load_plugin("clause_questions")(clause)] if date is not None else []
+        yield Statement(
+            subject,
+            tuple(entity for entity in entities if entity.id != subject.id and _noun_of(entity) and entity.name in predicate),
+            clause.verb,
+            predicate,
+            sentence.text,
+            chunk.chunk.id,
+            chunk.chunk.document_id,
+            date,
+            next((draft for draft in drafts if draft.startswith(_DATED_QUESTION)), ""),
+        )
+
+
+def ask_single(statement: Statement) -> EvaluationCase:
+    """Return the question for the subject of a statement."""
+    question = f"{_question_word(statement.subject)} {statement.predicate}?"
+    return _make_case(SINGLE, question, statement.subject.name, [statement])
+
+
+def ask_two_hops(first: Statement, second: Statement) -> EvaluationCase | None:
+    """Return the question for the subject of ``first``, in which ``second`` describes an object instead of naming it.
+
+    None: the statements have another connection, or the question would name its answer.
+    """
+    bridge = next((entity for entity in first.objects if entity.id == second.subject.id), None)
+    if bridge is None or second.chunk_id == first.chunk_id or contains_name(second.predicate, first.subject.name):
+        return None
+    noun = _noun_of(bridge)
+    if not noun:
+        return None
+    described = f"the {noun} {'who' if noun == 'person' else 'that'} {second.predicate}"
+    named = next(name for name in (f"the {bridge.name}", f"The {bridge.name}", bridge.name) if name in first.predicate)
+    question = f"{_question_word(first.subject)} {first.predicate.replace(named, described, 1)}?"
+    if contains_name(question, bridge.name):
+        return None
+    return _make_case(TWO_HOPS, question, first.subject.name, [first, second])
+
+
+def ask_comparison(first: Statement, second: Statement) -> EvaluationCase | None:
+    """Return the question which of two dated statements is of an earlier time. None: a date is missing, or they do not differ."""
+    first_time, second_time = _time_of(first), _time_of(second)
+    if first_time is None or second_time is None or first_time == second_time or first.subject.id == second.subject.id:
+        return None
+    if first.chunk_id == second.chunk_id:
+        return None
+    earlier = first if first_time < second_time else second
+    parts = [f'"{statement.time_question.rstrip("?")}"' for statement in (first, second)]
+    question = f"Which has the earlier answer, {parts[0]} or {parts[1]}?"
+    return _make_case(COMPARISON, question, earlier.subject.name, [first, second])
+
+
+def _time_of(statement: Statement) -> tuple[int, int, int] | None:
+    date = statement.date
+    if not statement.time_question or date is None or date.years is None or date.years[0] != date.years[1]:
+        return None
+    return date.years[0], date.month, date.day
+
+
+def ask_time(statement: Statement) -> EvaluationCase | None:
+    """Return the question for the date of a statement. None: it has none that the grammar asks for."""
+    if not statement.time_question or statement.date is None:
+        return None
+    return _make_case(TIME, statement.time_question, statement.date.text, [statement])
+
+
+def ask_other_object(statement: Statement, replaced: EntityRef, other: EntityRef) -> EvaluationCase:
+    """Return the question of a statement about another object. The caller knows that nothing states this of ``other``."""
+    predicate = statement.predicate.replace(replaced.name, other.name, 1)
+    return _make_unanswerable(f"{_question_word(statement.subject)} {predicate}?", statement.document_id)
+
+
+def ask_without_documents(case: EvaluationCase, document_ids: Sequence[str]) -> EvaluationCase:
+    """Return a question whose search leaves out the documents that may answer it, so that a refusal is right."""
+    filters = {"not": {"document_id": {"in": list(document_ids)}}}
+    return _make_unanswerable(case.question, *case.documents, filters=filters)
+
+
+def _make_unanswerable(question: str, *document_ids: str, filters: Mapping[str, object] | None = None) -> EvaluationCase:
+    return EvaluationCase(
+        question=question,
+        answerable=False,
+        kind=UNANSWERABLE,
+        filters=filters,
+        source=CaseSource.GRAPH,
+        documents=document_ids,
+    )
+
+
+def ask_theme(name: str, quotes: Sequence[tuple[str, str]]) -> EvaluationCase:
+    """Return the question for what a theme says. ``quotes`` are sentences of its summary with the ids of their documents."""
+    return EvaluationCase(
+        question=f"What are the main points about {name}?",
+        kind=THEME,
+        gold=tuple(GoldItem(quote=quote, document=document) for quote, document in quotes),
+        source=CaseSource.GRAPH,
+        documents=tuple(document for _, document in quotes),
+    )
+
+
+def _make_case(kind: str, question: str, answer: str, statements: Sequence[Statement]) -> EvaluationCase:
+    return EvaluationCase(
+        question=question,
+        expected_answer=answer,
+        kind=kind,
+        gold=tuple(GoldItem(quote=statement.sentence, document=statement.document_id) for statement in statements),
+        source=CaseSource.GRAPH,
+        documents=tuple(statement.document_id for statement in statements),
+    )
+
+
+def _question_word(entity: EntityRef) -> str:
+    noun = _noun_of(entity)
+    return "Who" if noun == "person" else f"Which {noun}" if noun else "What"
+
+
+def _noun_of(entity: EntityRef) -> str:
+    return _NOUNS.get(type_key(entity.type), "")
