@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.evaluation import CaseOutcome, EvaluationCase, R
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, in_field
-from agentic_rag_backend.evaluation.case_measures import measure_answer, measure_results
+from agentic_rag_backend.evaluation.case_measures import TOTAL, measure_answer, measure_results
 from agentic_rag_backend.evaluation.gold import Evidence
 from agentic_rag_backend.jobs.base import is_transient
 from agentic_rag_backend.retrieval.options.filters import RequestModel
@@ -26,8 +26,6 @@ from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHA
 from agentic_rag_backend.retrieval.strategies.dual_level import SWITCHED_OFF
 from agentic_rag_backend.wording import message_of
 
-TOTAL = "total"
-"""The stage whose time is that of the whole request."""
 _SAMPLE = "Who did what, and when?"
 _QUOTE_SEARCH = "sparse"
 _QUOTE_LIMIT = 10

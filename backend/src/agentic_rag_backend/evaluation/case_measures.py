@@ -24,7 +24,8 @@ ANSWER_MEASURES = (
     "contradictions",
 )
 """Measures of answers."""
-MEASURED_TIME = "total"
+TOTAL = "total"
+"""The stage whose time is that of the whole question."""
 
 
 def measure_results(evidence: Sequence[Evidence], hits: Sequence[Hit], k: int) -> dict[str, float]:

@@ -32,6 +32,8 @@ _THEMES = 100
 _QUOTES_PER_THEME = 3
 _EXCLUDED_DOCUMENTS = 20
 _PAIRS = 20_000
+_OTHERS = 10
+"""Entities that are tried in place of an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ class _Material:
             case rules.THEME:
                 yield from self.themes
             case rules.UNANSWERABLE:
-                yield from self._unanswerable(shuffled)
+                yield from self._unanswerable(shuffled, randomness)
 
     def _two_hops(self, shuffled: Sequence[Statement]) -> Iterator[EvaluationCase]:
         by_subject: dict[str, list[Statement]] = defaultdict(list)
@@ -157,9 +159,9 @@ class _Material:
         for first in shuffled:
             for entity in first.objects:
                 cases = (rules.ask_two_hops(first, second) for second in by_subject.get(entity.id, ()))
-                yield from filter(None, cases)
+                yield from islice(filter(None, cases), 1)
 
-    def _unanswerable(self, shuffled: Sequence[Statement]) -> Iterator[EvaluationCase]:
+    def _unanswerable(self, shuffled: Sequence[Statement], randomness: random.Random) -> Iterator[EvaluationCase]:
         """Yield, in turn, questions about the wrong object, and questions without the documents that may answer."""
         by_type: dict[str, dict[str, EntityRef]] = defaultdict(dict)
         for statement in shuffled:
@@ -167,8 +169,9 @@ class _Material:
                 by_type[entity.type][entity.id] = entity
         for statement in shuffled:
             for replaced in statement.objects[:1]:
-                others = by_type[replaced.type].values()
-                other = next((entity for entity in others if not self._is_related(statement, entity)), None)
+                others = list(by_type[replaced.type].values())
+                sample = randomness.sample(others, min(len(others), _OTHERS))
+                other = next((entity for entity in sample if not self._is_related(statement, entity)), None)
                 if other is not None:
                     yield rules.ask_other_object(statement, replaced, other)
             documents = self._documents_about(statement)

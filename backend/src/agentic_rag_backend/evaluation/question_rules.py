@@ -9,6 +9,7 @@ The clauses are those of the grammar of synthetic questions. Functions of values
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,11 +31,13 @@ SINGLE, TWO_HOPS, COMPARISON, THEME, TIME, UNANSWERABLE = KINDS = (
 """Kinds of generated questions."""
 _NOUNS: Mapping[str, str] = {name: name for name in ("person", "organisation", "place", "work", "event")}
 """Types that a question names: "Which organisation …"."""
-_LEAST_WORDS, _MOST_WORDS = 3, 14
+_LEAST_WORDS, _MOST_WORDS = 3, 18
 """Words of a predicate. Longer ones are seldom asked for, and shorter ones seldom identify."""
 _UNCLEAR = frozenset(("i", "we", "you", "my", "our", "your", "me", "us", "he", "she", "they", "it", "this", "that", "these"))
 """Words that make a predicate unclear without the text around it."""
 _DATED_QUESTION = "When "
+_END = re.compile(r"; |, (?:which|who|where|when|while|whose|and|but|so|because|although) ")
+"""The end of the first clause of a predicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +60,24 @@ class Statement:
 
 
 def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Iterator[Statement]:
-    """Yield the statements of a chunk about entities that it mentions."""
+    """Yield the statements of a chunk about entities that it mentions. The subject of a sentence may be a pronoun."""
     by_name = {normalise_name(entity.name): entity for entity in entities}
     sentences = split_sentences(chunk.chunk.text)
     for clause in load_plugin("clauses")(sentences, chunk.document_title):
         sentence = sentences[clause.number]
-        subject = by_name.get(normalise_name(clause.subject.text))
-        predicate = f"{clause.verb} {clause.rest}"
+        subject = _find_subject(normalise_name(clause.subject.text), by_name)
+        predicate = _END.split(f"{clause.verb} {clause.rest}", maxsplit=1)[0]
         words = predicate.casefold().split()
-        if subject is None or clause.subject.plural or not sentence.complete or not contains_name(sentence.text, subject.name):
+        if subject is None or clause.subject.plural or not sentence.complete or contains_name(predicate, subject.name):
             continue
-        if (
-            not _LEAST_WORDS <= len(words) <= _MOST_WORDS
-            or not _UNCLEAR.isdisjoint(words)
-            or contains_name(predicate, subject.name)
-        ):
+        if not _LEAST_WORDS <= len(words) <= _MOST_WORDS or not _UNCLEAR.isdisjoint(words):
             continue
         moments = [moment for moment, _ in placed_moments(f"{clause.opening} {predicate}")]
         date = moments[0] if len(moments) == 1 and moments[0].years else None
         drafts = [draft.text for draft in load_plugin("clause_questions")(clause)] if date is not None else []
         yield Statement(
             subject,
-            tuple(entity for entity in entities if entity.id != subject.id and _noun_of(entity) and entity.name in predicate),
+            tuple(other for other in entities if other.id != subject.id and _noun_of(other) and other.name in predicate),
             clause.verb,
             predicate,
             sentence.text,
@@ -87,6 +86,11 @@ def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Itera
             date,
             next((draft for draft in drafts if draft.startswith(_DATED_QUESTION)), ""),
         )
+
+
+def _find_subject(name: str, by_name: Mapping[str, EntityRef]) -> EntityRef | None:
+    """Return the entity of a normalised name. A title before the name does not matter: "dr rowan teller"."""
+    return by_name.get(name) or by_name.get(name.partition(" ")[2])
 
 
 def ask_single(statement: Statement) -> EvaluationCase:
@@ -109,7 +113,8 @@ def ask_two_hops(first: Statement, second: Statement) -> EvaluationCase | None:
     described = f"the {noun} {'who' if noun == 'person' else 'that'} {second.predicate}"
     named = next(name for name in (f"the {bridge.name}", f"The {bridge.name}", bridge.name) if name in first.predicate)
     question = f"{_question_word(first.subject)} {first.predicate.replace(named, described, 1)}?"
-    if contains_name(question, bridge.name):
+    # A description in the middle of a list cannot be understood.
+    if contains_name(question, bridge.name) or f"{named}," in first.predicate:
         return None
     return _make_case(TWO_HOPS, question, first.subject.name, [first, second])
 

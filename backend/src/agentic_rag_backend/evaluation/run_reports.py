@@ -29,9 +29,7 @@ def format_markdown(result: Result) -> str:
     lines += [f"- {_plain(note)}" for note in (*result["reasons"], *result["warnings"])]
     configurations = result["configurations"]
     header = ["metric", *(_plain(of["name"]) for of in configurations)]
-    rows = [
-        [name, *(_format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)
-    ]
+    rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
     rows += [[name, *(show(of) for of in configurations)] for name, show in _FIGURES.items()]
     lines += ["", "## Metrics", "", *_table(header, rows)]
     if result["differences"]:
@@ -56,7 +54,7 @@ def format_html(result: Result) -> str:
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
         differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row), strict=True)) for row in result["differences"]],
         slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by))],
-        format_estimate=_format_estimate,
+        format_estimate=format_estimate,
     )
 
 
@@ -127,7 +125,7 @@ def _difference_cells(row: Result) -> list[str]:
         row["metric"],
         _plain(row["configuration"]),
         _plain(row["baseline"]),
-        _format_estimate(row, sign="+"),
+        format_estimate(row, sign="+"),
         f"{row['p']:.4f}",
         str(row["count"]),
     ]
@@ -147,7 +145,8 @@ def _list_means(metrics: Result) -> str:
     return ", ".join(f"{name} {_format_number(estimate['value'])}" for name, estimate in metrics.items())
 
 
-def _format_estimate(estimate: Result | None, *, sign: str = "") -> str:
+def format_estimate(estimate: Result | None, *, sign: str = "") -> str:
+    """Return a value with its interval; a dash for None."""
     if estimate is None:
         return "-"
     low, high = estimate["interval"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
+from agentic_rag_backend.evaluation.case_measures import TOTAL
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error
 from agentic_rag_backend.evaluation.intervals import Estimate, estimate_mean, permutation_p
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
@@ -67,8 +68,8 @@ def _metrics_of(outcome: CaseOutcome) -> dict[str, float]:
     """Return the measures that are averaged, with time and tokens. A case with an error has only those of its evidence."""
     if outcome.error is not None:
         return dict(outcome.measures)
-    tokens = float(outcome.prompt_tokens + outcome.completion_tokens)
-    return {**outcome.measures, "latency_ms": outcome.times_ms.get("total", 0.0), "tokens": tokens}
+    metrics = {**outcome.measures, "latency_ms": outcome.times_ms.get(TOTAL, 0.0)}
+    return metrics | ({"tokens": float(outcome.prompt_tokens + outcome.completion_tokens)} if outcome.calls else {})
 
 
 def _summarise(outcomes: Outcomes) -> dict[str, Any]:
