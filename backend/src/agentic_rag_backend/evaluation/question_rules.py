@@ -36,6 +36,8 @@ _LEAST_WORDS, _MOST_WORDS = 3, 18
 _UNCLEAR = frozenset(("i", "we", "you", "my", "our", "your", "me", "us", "he", "she", "they", "it", "this", "that", "these"))
 """Words that make a predicate unclear without the text around it."""
 _DATED_QUESTION = "When "
+_PLURAL = frozenset(("are", "were", "have"))
+"""Verbs of a plural subject. Questions ask for one entity."""
 _END = re.compile(r"; |, (?:which|who|where|when|while|whose|and|but|so|because|although) ")
 """The end of the first clause of a predicate."""
 
@@ -68,7 +70,7 @@ def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Itera
         subject = _find_subject(normalise_name(clause.subject.text), by_name)
         predicate = _END.split(f"{clause.verb} {clause.rest}", maxsplit=1)[0]
         words = predicate.casefold().split()
-        if subject is None or clause.subject.plural or not sentence.complete or contains_name(predicate, subject.name):
+        if subject is None or clause.verb in _PLURAL or not sentence.complete or contains_name(predicate, subject.name):
             continue
         if not _LEAST_WORDS <= len(words) <= _MOST_WORDS or not _UNCLEAR.isdisjoint(words):
             continue

@@ -42,8 +42,6 @@ RUNS = Resource(
     droppable=("configurations",),
     argument=Annotated[str, typer.Argument(metavar="RUN_ID")],
 )
-_TABLE_METRICS = 8
-"""Metrics that the table shows. The report has all."""
 _SUFFIXES = (".html", ".md", ".json")
 
 DatasetOption = Annotated[
@@ -357,16 +355,15 @@ def _show_run(output: Output, run: Mapping[str, Any]) -> None:
     output.show(fields({"run": run["id"], "dataset": result["dataset"]["name"], "cases": result["cases"], "k": result["k"]}))
     for note in (*result["reasons"], *result["warnings"]):
         output.show(f"note: {note}", style="yellow")
-    rows = [
-        [name, *(format_estimate(of["metrics"].get(name)) for of in configurations)]
-        for name in list_metrics(configurations)[:_TABLE_METRICS]
-    ]
+    rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
     output.show("", table(["metric", *(f"#{of['name']}" for of in configurations)], rows))
-    if result["differences"]:
-        rows = [
-            [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
-            for row in result["differences"]
-            if row["interval"][0] > 0 or row["interval"][1] < 0
-        ]
+    rows = [
+        [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
+        for row in result["differences"]
+        if row["interval"][0] > 0 or row["interval"][1] < 0
+    ]
+    if rows:
         title = f"differences from {result['differences'][0]['baseline']} whose interval excludes 0"
         output.show("", table(["metric", "configuration", "#difference", "#p"], rows, title=title))
+    elif result["differences"]:
+        output.show("", f"no difference from {result['differences'][0]['baseline']} has an interval that excludes 0")

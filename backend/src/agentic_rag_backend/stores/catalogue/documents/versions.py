@@ -309,16 +309,16 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     lock_tenant(connection, tenant)
     document = lock_document(connection, tenant, document_id)
     if document is None or document["deleted_at"] is None:
-        return {str(table.name): 0 for table in _TABLES}
+        return dict.fromkeys((*(str(table.name) for table in _TABLES), "evaluation_cases"), 0)
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
     remaining = connection.execute(
         select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
     ).scalar_one()
-    counts["documents"] = 0
+    counts |= {"documents": 0, "evaluation_cases": 0}
     if remaining == 0:
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
-        forget_document(connection, tenant, document_id)
+        counts["evaluation_cases"] = forget_document(connection, tenant, document_id)
     raise_state_version(connection, tenant, content=True)
     return counts
 
