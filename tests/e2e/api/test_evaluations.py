@@ -14,18 +14,18 @@ from agentic_rag_backend.evaluation.gates import check_gate, parse_gate
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TEXTS = {
-    "barrage": "# The barrage\n\nIna Torvald leads the Greywater Works. The Greywater Works opened the lower lock in May 1987.",
-    "lock": "# The lock\n\nThe Greywater Works lent the old dredger to Port Halden. The lower lock has two gates of steel.",
+    "barrage": "# The barrage\n\nIna Torvald leads the Greywater Company. The Greywater Company opened the lower lock in May 1987.",
+    "lock": "# The lock\n\nThe Greywater Company lent the old dredger to Port Halden. The lower lock has two gates of steel.",
     "market": "# The market\n\nOskar Lind sold the covered market to Port Halden in 1994. The covered market has ninety stalls.",
     "mill": "# The mill\n\nMerle Aston restored the Sable Mill with her own money. The Sable Mill grinds rye for Port Halden.",
 }
 CASES = [
     {
-        "question": "Who leads the Greywater Works?",
+        "question": "Who leads the Greywater Company?",
         "expected_answer": "Ina Torvald",
         "kind": "fact",
         "tags": ["people"],
-        "gold_quotes": ["Ina Torvald   leads the Greywater\nWorks."],
+        "gold_quotes": ["Ina Torvald   leads the Greywater\nCompany."],
     },
     {"question": "Who restored the Sable Mill?", "must_say": ["Merle Aston"], "kind": "fact", "gold_documents": ["mill"]},
     {
@@ -134,7 +134,7 @@ async def test_datasets_survive_new_chunks_but_not_the_deletion_of_their_documen
     assert (await client.data("POST", "/evaluation/datasets", status=201, **upload))["case_count"] == 2
 
     deleted = await client.data("DELETE", f"/documents/{mill['id']}", status=202)
-    assert (await client.ended(deleted["job_id"]))["result"]["removed"]["rows"]["evaluation_cases"] == 4
+    assert (await client.ended(deleted["job_id"]))["result"]["removed"]["rows"]["evaluation_cases"] == 2
     cases = await client.data("GET", path)
     assert [(item["source"], item["gold"]) for item in cases] == [
         ("upload", [{"quote": "", "chunk_id": chunk["id"], "document": None}])
@@ -156,7 +156,7 @@ async def test_questions_are_generated_from_the_tenants_documents(world: World) 
     first, second = ([{**case, "id": ""} for case in cases] for cases in made)
     assert first == second, "equal documents and seeds give equal questions"
     questions = {case["question"]: case for case in first}
-    asked = questions["When did the Greywater Works open the lower lock?"]
+    asked = questions["When did the Greywater Company open the lower lock?"]
     assert (asked["expected_answer"], asked["kind"], asked["source"]) == ("May 1987", "time", "graph")
     for case in first:
         assert case["gold"] or not case["answerable"], case
