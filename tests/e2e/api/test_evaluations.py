@@ -14,7 +14,7 @@ from agentic_rag_backend.evaluation.gates import check_gate, parse_gate
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TEXTS = {
-    "barrage": "# The barrage\n\nIna Torvald leads the Greywater Company. The Greywater Company opened the lower lock in May 1987.",
+    "barrage": "# The barrage\n\nIna Torv leads the Greywater Company. The Greywater Company opened the lower lock in May 1987.",
     "lock": "# The lock\n\nThe Greywater Company lent the old dredger to Port Halden. The lower lock has two gates of steel.",
     "market": "# The market\n\nOskar Lind sold the covered market to Port Halden in 1994. The covered market has ninety stalls.",
     "mill": "# The mill\n\nMerle Aston restored the Sable Mill with her own money. The Sable Mill grinds rye for Port Halden.",
@@ -22,10 +22,10 @@ TEXTS = {
 CASES = [
     {
         "question": "Who leads the Greywater Company?",
-        "expected_answer": "Ina Torvald",
+        "expected_answer": "Ina Torv",
         "kind": "fact",
         "tags": ["people"],
-        "gold_quotes": ["Ina Torvald   leads the Greywater\nCompany."],
+        "gold_quotes": ["Ina Torv   leads the Greywater\nCompany."],
     },
     {"question": "Who restored the Sable Mill?", "must_say": ["Merle Aston"], "kind": "fact", "gold_documents": ["mill"]},
     {
@@ -89,7 +89,7 @@ async def test_a_run_measures_and_compares_configurations(world: World) -> None:
 
     outcomes = await client.pages(f"/evaluation/runs/{run['id']}/outcomes", limit=5)
     assert len(outcomes) == 12
-    words = {word for case in CASES for word in ("Torvald", "Aston", str(case["question"]))}
+    words = {word for case in CASES for word in ("Torv", "Aston", str(case["question"]))}
     assert not any(word in json.dumps(outcomes) for word in words), "outcomes have no texts"
     page = (await client.get(f"/evaluation/runs/{run['id']}/report", headers={"Accept": "text/html"})).text
     assert "<svg" in page

@@ -56,23 +56,23 @@ def parse_gate(text: str) -> Gate:
     Raises:
         InvalidRequest: the text has another form.
     """
-    words = text.replace("<", " < ").replace(">", " > ").split()
+    for mark in ("<", ">", BASELINE):
+        text = text.replace(mark, f" {mark} ")
+    words = text.split()
     if len(words) >= 3 and words[1] in ("<", ">"):
         metric, sign, bound_words = words[0], words[1], words[2:]
         relative = bound_words[0] == BASELINE
         bound = _parse_difference(bound_words[1:]) if relative else _parse_number(bound_words)
         if bound is not None:
-            return Gate(text.strip(), metric, sign == "<", relative, bound)
+            return Gate(" ".join(words), metric, sign == "<", relative, bound)
     raise InvalidRequest(f"a gate has the form {_FORM}; got {text[:100]!r}")
 
 
 def _parse_difference(words: Sequence[str]) -> float | None:
-    if not words:
-        return 0.0
-    number = _parse_number(words[1:]) if words[0] in ("+", "-") else None
-    if number is None or number < 0:
+    joined = "".join(words)
+    if joined and (joined[0] not in "+-" or joined[1:2] in ("+", "-")):
         return None
-    return -number if words[0] == "-" else number
+    return _parse_number([joined]) if joined else 0.0
 
 
 def _parse_number(words: Sequence[str]) -> float | None:

@@ -65,12 +65,12 @@ def rank_evidence(evidence: Sequence[Evidence], hits: Sequence[Hit]) -> list[str
 
 def locate_quote(text: str, quote: str) -> tuple[int, int] | None:
     """Return the place of ``quote`` in ``text``. Runs of white space and letter case do not matter. None: it is not there."""
+    wanted = " ".join(quote.casefold().split())
     start = text.find(quote)
-    if start >= 0:
+    if start >= 0 and wanted:
         return start, start + len(quote)
     tokens = [(match[0].casefold(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
     joined = " ".join(token for token, *_ in tokens)
-    wanted = " ".join(quote.casefold().split())
     place = joined.find(wanted) if wanted else -1
     if place < 0:
         return None
