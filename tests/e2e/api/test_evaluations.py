@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.e2e.api.conftest import Client, World
 
-from agentic_rag_backend.evaluation.gates import check_gate, parse_gate
+from agentic_rag_backend.evaluation.reports.gates import check_gate, parse_gate
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -34,7 +34,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.evaluation import EvaluationCase, RunPlan
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.asking import Asker
+from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.settings import Settings

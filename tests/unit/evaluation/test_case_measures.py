@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.evaluation.answer_metrics import contains_answer, share_of_texts, token_f1
 from agentic_rag_backend.evaluation.case_measures import measure_results
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error
-from agentic_rag_backend.evaluation.gold import Evidence, locate_quote
+from agentic_rag_backend.evaluation.gold import GoldEvidence, locate_quote
 from agentic_rag_backend.evaluation.ranking_metrics import reciprocal_rank
 
 
@@ -42,14 +42,14 @@ def test_estimates_by_hand() -> None:
 
 
 def test_results_cover_evidence_by_any_of_its_chunks() -> None:
-    evidence = [Evidence(frozenset({"a", "b"})), Evidence(document_id="whole"), Evidence()]
+    evidence = [GoldEvidence(frozenset({"a", "b"})), GoldEvidence(document_id="whole"), GoldEvidence()]
     measures = measure_results(evidence, [hit("x"), hit("b"), hit("a"), hit("z", "whole")], 3)
     # The second chunk of an item is a result without gain, and the missing item does not count.
     assert measures["recall@3"] == 0.5
     assert (measures["all_gold@3"], measures["mrr@3"]) == (0.0, 0.5)
     assert measure_results(evidence, [hit("z", "whole"), hit("a")], 3)["ndcg@3"] == 1.0
-    assert measure_results([Evidence()], [hit("x")], 3) == {}
-    both = [Evidence(frozenset({"a"})), Evidence(frozenset({"a", "c"}))]
+    assert measure_results([GoldEvidence()], [hit("x")], 3) == {}
+    both = [GoldEvidence(frozenset({"a"})), GoldEvidence(frozenset({"a", "c"}))]
     assert measure_results(both, [hit("a")], 1) == {"recall@1": 1.0, "all_gold@1": 1.0, "ndcg@1": 1.0, "mrr@1": 1.0}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.evaluation.gates import check_gate, parse_gate
-from agentic_rag_backend.evaluation.run_summary import summarise_outcomes
+from agentic_rag_backend.evaluation.reports.gates import check_gate, parse_gate
+from agentic_rag_backend.evaluation.reports.run_summary import summarise_outcomes
 
 REPETITIONS = 20
 CASES = 150

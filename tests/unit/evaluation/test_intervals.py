@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.evaluation.intervals import estimate_mean, permutation_p
+from agentic_rag_backend.evaluation.reports.intervals import estimate_mean, permutation_p
 
 
 def test_the_interval_is_that_of_the_normal_distribution_for_many_values() -> None:

@@ -6,8 +6,8 @@ import re
 from html.parser import HTMLParser
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
-from agentic_rag_backend.evaluation.run_reports import format_html, format_markdown
-from agentic_rag_backend.evaluation.run_summary import MAX_SLICES, summarise_outcomes
+from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown
+from agentic_rag_backend.evaluation.reports.run_summary import MAX_SLICES, summarise_outcomes
 
 HOSTILE = "<script>alert(1)</script>|\n# \"&'</title>{{ 7*7 }}"
 

@@ -44,12 +44,12 @@ from agentic_rag_backend.container.options import (
 from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.asking import Asker
 from agentic_rag_backend.evaluation.dataset_service import DatasetService
 from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
-from agentic_rag_backend.evaluation.question_generation import WORKFLOW as GENERATE
-from agentic_rag_backend.evaluation.question_generation import GenerationParts, QuestionGenerator
+from agentic_rag_backend.evaluation.question_asking import Asker
+from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
+from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader

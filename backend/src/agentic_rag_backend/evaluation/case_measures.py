@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.evaluation.answer_metrics import contains_answer, share_of_texts, token_f1
-from agentic_rag_backend.evaluation.gold import Evidence, rank_evidence
+from agentic_rag_backend.evaluation.gold import GoldEvidence, rank_evidence
 from agentic_rag_backend.evaluation.ranking_metrics import all_at, ndcg_at, recall_at, reciprocal_rank
 
 RETRIEVAL_MEASURES = ("recall", "all_gold", "ndcg", "mrr")
@@ -28,7 +28,7 @@ TOTAL = "total"
 """The stage whose time is that of the whole question."""
 
 
-def measure_results(evidence: Sequence[Evidence], hits: Sequence[Hit], k: int) -> dict[str, float]:
+def measure_results(evidence: Sequence[GoldEvidence], hits: Sequence[Hit], k: int) -> dict[str, float]:
     """Return the measures of the first ``k`` results. None applies to a case without evidence, or whose evidence is not there."""
     items = [item for item in evidence if not item.missing]
     if not items:

@@ -12,8 +12,8 @@ from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.evaluation.case_files import MAX_QUOTE_CHARACTERS, parse_cases, write_case
-from agentic_rag_backend.evaluation.question_generation import WORKFLOW as GENERATE
-from agentic_rag_backend.evaluation.question_rules import KINDS
+from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
+from agentic_rag_backend.evaluation.questions.question_rules import KINDS
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 

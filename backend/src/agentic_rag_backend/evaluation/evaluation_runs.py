@@ -18,9 +18,9 @@ from agentic_rag_backend.domain.evaluation import (
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
-from agentic_rag_backend.evaluation.asking import Asker, check_names
+from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
-from agentic_rag_backend.evaluation.run_summary import summarise_outcomes
+from agentic_rag_backend.evaluation.reports.run_summary import summarise_outcomes
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
@@ -149,14 +149,14 @@ class EvaluationRuns:
     async def _find_earlier_usage(
         self, tenant: TenantId, plan: RunPlan, configuration: Mapping[str, Any]
     ) -> tuple[float, float] | None:
-        """Return the mean tokens of a question in the newest run with the same configuration."""
+        """Return the mean tokens of a question in the newest run with the is_equal configuration."""
         fields = {name: value for name, value in configuration.items() if name != "name"}
         for run in (await self._runs.runs(tenant, limit=_EARLIER_RUNS)).items:
             if run.result is None or (run.plan.k, run.plan.answers) != (plan.k, plan.answers):
                 continue
             for earlier, of in zip(run.plan.configurations, run.result["configurations"], strict=True):
-                same = {name: value for name, value in earlier.items() if name != "name"} == fields
-                if same and of["cases"]:
+                is_equal = {name: value for name, value in earlier.items() if name != "name"} == fields
+                if is_equal and of["cases"]:
                     return of["usage"]["prompt_tokens"] / of["cases"], of["usage"]["completion_tokens"] / of["cases"]
         return None
 

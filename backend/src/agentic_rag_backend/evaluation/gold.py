@@ -30,7 +30,7 @@ _LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class GoldEvidence:
     """One item of evidence: the chunks that have it, or the document of which every chunk has it."""
 
     chunk_ids: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Evidence:
         return hit.parent is not None and any(chunk.id in self.chunk_ids for chunk in hit.parent.chunks)
 
 
-def rank_evidence(evidence: Sequence[Evidence], hits: Sequence[Hit]) -> list[str]:
+def rank_evidence(evidence: Sequence[GoldEvidence], hits: Sequence[Hit]) -> list[str]:
     """Return the ranked list of ids that metrics read: the numbers of covered items, otherwise the ids of chunks.
 
     A result that covers several items that no earlier result covers stands for all of them, in adjacent ranks.
@@ -64,22 +64,22 @@ def rank_evidence(evidence: Sequence[Evidence], hits: Sequence[Hit]) -> list[str
 
 
 def locate_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """Return the place of ``quote`` in ``text``. Runs of white space and letter case do not matter. None: it is not there."""
-    wanted = " ".join(quote.casefold().split())
+    """Return the span of ``quote`` in ``text``. Runs of white space and letter case do not matter. None: it is not there."""
+    quote_text = " ".join(quote.casefold().split())
     start = text.find(quote)
-    if start >= 0 and wanted:
+    if start >= 0 and quote_text:
         return start, start + len(quote)
     tokens = [(match[0].casefold(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
     joined = " ".join(token for token, *_ in tokens)
-    place = joined.find(wanted) if wanted else -1
-    if place < 0:
+    span = joined.find(quote_text) if quote_text else -1
+    if span < 0:
         return None
     starts, position = [], 0
     for token, *_ in tokens:
         starts.append(position)
         position += len(token) + 1
-    first_token = tokens[bisect.bisect_right(starts, place) - 1]
-    last_token = tokens[bisect.bisect_right(starts, place + len(wanted) - 1) - 1]
+    first_token = tokens[bisect.bisect_right(starts, span) - 1]
+    last_token = tokens[bisect.bisect_right(starts, span + len(quote_text) - 1) - 1]
     return first_token[1], last_token[2]
 
 
@@ -96,24 +96,24 @@ class EvidenceFinder:
         self._search_text = search_text
         self._texts: OrderedDict[str, tuple[str, list[VisibleChunk]]] = OrderedDict()
 
-    async def find(self, case: EvaluationCase) -> list[Evidence]:
+    async def find(self, case: EvaluationCase) -> list[GoldEvidence]:
         """Return the evidence of a case, item by item."""
         return [await self._find_item(item) for item in case.gold]
 
-    async def _find_item(self, item: GoldItem) -> Evidence:
+    async def _find_item(self, item: GoldItem) -> GoldEvidence:
         if item.chunk_id is not None and await self._documents.hydrate(self._tenant, [item.chunk_id]):
-            return Evidence(frozenset({item.chunk_id}))
+            return GoldEvidence(frozenset({item.chunk_id}))
         if not item.quote:
             document = await self._find_document(item.document) if item.chunk_id is None else None
-            return Evidence(document_id=document.id if document is not None else None)
+            return GoldEvidence(document_id=document.id if document is not None else None)
         document = await self._find_document(item.document)
         if document is not None:
-            return Evidence(await self._find_in_document(document.id, item.quote))
+            return GoldEvidence(await self._find_in_document(document.id, item.quote))
         hits = await self._search_text(item.quote)
         for document_id in dict.fromkeys(hit.visible.chunk.document_id for hit in hits):
             if chunk_ids := await self._find_in_document(document_id, item.quote):
-                return Evidence(chunk_ids)
-        return Evidence()
+                return GoldEvidence(chunk_ids)
+        return GoldEvidence()
 
     async def _find_document(self, id_or_key: str | None) -> Document | None:
         if id_or_key is None:
@@ -127,10 +127,10 @@ class EvidenceFinder:
     async def _find_in_document(self, document_id: str, quote: str) -> frozenset[str]:
         """Return the chunks of a document that have the quote, or at least half of it."""
         text, chunks = await self._read_document(document_id)
-        place = await asyncio.to_thread(locate_quote, text, quote)
-        if place is None:
+        span = await asyncio.to_thread(locate_quote, text, quote)
+        if span is None:
             return frozenset()
-        return frozenset(chunk.chunk.id for chunk in chunks if _shares_enough(chunk, place))
+        return frozenset(chunk.chunk.id for chunk in chunks if _shares_enough(chunk, span))
 
     async def _read_document(self, document_id: str) -> tuple[str, list[VisibleChunk]]:
         if document_id in self._texts:
@@ -155,8 +155,8 @@ class EvidenceFinder:
         return text, chunks
 
 
-def _shares_enough(chunk: VisibleChunk, place: tuple[int, int]) -> bool:
-    start, end = place
+def _shares_enough(chunk: VisibleChunk, span: tuple[int, int]) -> bool:
+    start, end = span
     location = chunk.chunk.location
     shared = min(end, location.end_char) - max(start, location.start_char)
     return shared > 0 and shared >= _LEAST_SHARE * min(end - start, location.end_char - location.start_char)

@@ -10,8 +10,8 @@ from functools import partial
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome, EvaluationCase, RunPlan
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.evaluation.asking import Asker
 from agentic_rag_backend.evaluation.gold import EvidenceFinder
+from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, RunCatalogue
 
@@ -44,7 +44,7 @@ class QuestionLoop:
         return sum(outcome.prompt_tokens + outcome.completion_tokens for outcome in self.outcomes.values())
 
     async def ask_cases(self, caller: Principal, cases: Sequence[EvaluationCase]) -> list[str]:
-        """Ask what has no outcome, and return the reasons why questions were left out.
+        """Ask what has no outcome, and return the reasons why questions were unasked out.
 
         Raises:
             StoreUnavailable, ModelUnavailable: something does not answer now. What was asked is recorded.
@@ -56,8 +56,12 @@ class QuestionLoop:
         for start in range(0, len(cases), self.concurrency):
             await self.run.report_progress(ASK, len(self.outcomes), total)
             if budget is not None and spent >= budget:
-                left = total - len(self.outcomes)
-                return [f"{left} of {total} questions were not asked: the budget of {budget} tokens is used up"] if left else []
+                unasked = total - len(self.outcomes)
+                return (
+                    [f"{unasked} of {total} questions were not asked: the budget of {budget} tokens is used up"]
+                    if unasked
+                    else []
+                )
             batch = cases[start : start + self.concurrency]
             results = await asyncio.gather(*(self._ask_case(caller, finder, case) for case in batch), return_exceptions=True)
             for result in results:
@@ -70,11 +74,11 @@ class QuestionLoop:
         """Ask a case in the configurations that have no outcome. Return the number of tokens."""
         turn = zlib.crc32(case.id.encode()) % len(self.plan.configurations)
         order = (*self.plan.configurations[turn:], *self.plan.configurations[:turn])
-        left = [configuration for configuration in order if (case.id, configuration["name"]) not in self.outcomes]
-        evidence = await finder.find(case) if left else []
-        missing, tokens = sum(item.missing for item in evidence), 0
-        for configuration in left:
-            outcome = replace(await self.asker.ask(caller, self.plan, configuration, case, evidence), gold_missing=missing)
+        unasked = [configuration for configuration in order if (case.id, configuration["name"]) not in self.outcomes]
+        evidence = await finder.find(case) if unasked else []
+        missing_items, tokens = sum(item.missing for item in evidence), 0
+        for configuration in unasked:
+            outcome = replace(await self.asker.ask(caller, self.plan, configuration, case, evidence), gold_missing=missing_items)
             await self.runs.save_outcome(self.run.tenant, self.run_id, outcome)
             self.outcomes[case.id, outcome.configuration] = outcome
             await self.run.count_save()

@@ -19,11 +19,11 @@ from agentic_rag_backend.domain.evaluation import (
 )
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
-from agentic_rag_backend.evaluation.asking import ConfigurationRequest
 from agentic_rag_backend.evaluation.case_files import MAX_GOLD, MAX_QUOTE_CHARACTERS, CaseRequest, Quote
 from agentic_rag_backend.evaluation.case_measures import RETRIEVAL_MEASURES
 from agentic_rag_backend.evaluation.dataset_service import MAX_GENERATED
 from agentic_rag_backend.evaluation.evaluation_runs import RunEstimate
+from agentic_rag_backend.evaluation.question_asking import ConfigurationRequest
 from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS
 
 MAX_CASES_OF_REQUEST = 1000
@@ -262,8 +262,8 @@ class RunView(View):
     )
 
     @classmethod
-    def of(cls, run: EvaluationRun, *, whole: bool = True) -> RunView:
-        """Return the view of a run; without its result unless ``whole``."""
+    def of(cls, run: EvaluationRun, *, with_result: bool = True) -> RunView:
+        """Return the view of a run; without its result unless ``with_result``."""
         plan = run.plan
         return cls(
             id=run.id,
@@ -279,7 +279,7 @@ class RunView(View):
             error=dict(run.error) if run.error is not None else None,
             created_at=run.created_at,
             finished_at=run.finished_at,
-            result=dict(run.result) if whole and run.result is not None else None,
+            result=dict(run.result) if with_result and run.result is not None else None,
         )
 
 

@@ -309,13 +309,11 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     lock_tenant(connection, tenant)
     document = lock_document(connection, tenant, document_id)
     if document is None or document["deleted_at"] is None:
-        return dict.fromkeys((*(str(table.name) for table in _TABLES), "evaluation_cases"), 0)
+        return dict.fromkeys((*map(str, _TABLES), "evaluation_cases"), 0)
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
-    remaining = connection.execute(
-        select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
-    ).scalar_one()
+    its = (versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
     counts |= {"documents": 0, "evaluation_cases": 0}
-    if remaining == 0:
+    if not connection.execute(select(func.count()).where(*its)).scalar_one():
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
         counts["evaluation_cases"] = forget_document(connection, tenant, document_id)
@@ -325,12 +323,11 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
 
 def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
     """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
-    counts = {}
+    counts = {"evaluation_cases": count_of_document(connection, tenant, document_id)}
     for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
         rows = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
         counts[str(table.name)] = connection.execute(rows).scalar_one()
-    counts["evaluation_cases"] = count_of_document(connection, tenant, document_id)
     return counts
 
 

@@ -136,20 +136,24 @@ def add_cases(
         raise InvalidRequest(
             f"a dataset may have at most {MAX_CASES} cases, removed ones included; it would have {last_number + len(cases)}"
         )
-    numbered_cases = list(enumerate(cases, start=last_number + 1))
     shared = {"tenant_id": tenant.value, "dataset_id": dataset_id}
-    rows = [{**shared, "number": number, **_row_of(case), "added_in": version + 1} for number, case in numbered_cases]
+    _insert_cases(connection, {**shared, "added_in": version + 1}, list(enumerate(cases, start=last_number + 1)))
+    _set_version(connection, tenant, dataset_id, version + 1)
+    return read_dataset(connection, tenant, dataset_id)
+
+
+def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequence[tuple[int, EvaluationCase]]) -> None:
+    rows = [{**shared, "number": number, **_row_of(case)} for number, case in cases]
+    dataset = {name: shared[name] for name in ("tenant_id", "dataset_id")}
     sources = [
-        {**shared, "number": number, "document_id": document_id}
-        for number, case in numbered_cases
+        {**dataset, "number": number, "document_id": document_id}
+        for number, case in cases
         for document_id in dict.fromkeys(case.documents)
     ]
     for batch in batches(rows):
         connection.execute(insert(evaluation_cases), batch)
     for batch in batches(sources):
         connection.execute(insert(evaluation_case_documents), batch)
-    _set_version(connection, tenant, dataset_id, version + 1)
-    return read_dataset(connection, tenant, dataset_id)
 
 
 def _row_of(case: EvaluationCase) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.graph import EntityRef, contains_name
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.evaluation import question_rules as rules
-from agentic_rag_backend.evaluation.question_rules import Statement
+from agentic_rag_backend.evaluation.questions import question_rules as rules
+from agentic_rag_backend.evaluation.questions.question_rules import EntityStatement
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph, shared_count
@@ -65,8 +65,8 @@ class QuestionGenerator:
         cases = await run.run_until_cancellation(self.make_cases(tenant, count, kinds, seed=int(arguments["seed"])))
         if cases:
             await self._parts.catalogue.datasets.add_cases(run.tenant, dataset_id, cases, expected_version=0)
-        made = {kind: sum(case.kind == kind for case in cases) for kind in kinds}
-        result: dict[str, Any] = {"dataset_id": dataset_id, "cases": len(cases), "kinds": made}
+        counts = {kind: sum(case.kind == kind for case in cases) for kind in kinds}
+        result: dict[str, Any] = {"dataset_id": dataset_id, "cases": len(cases), "kinds": counts}
         if len(cases) < count:
             result["reasons"] = [f"the documents yield {len(cases)} of {count} questions of the kinds {', '.join(kinds)}"]
         await run.report_progress("write", len(cases), count, at_once=True)
@@ -80,13 +80,13 @@ class QuestionGenerator:
         themes = await self._make_themes(tenant.id) if rules.THEME in kinds else []
         return await asyncio.to_thread(_choose_cases, _Material(graph, statements, themes), count, kinds, seed)
 
-    async def _read_statements(self, tenant: TenantId, graph: TenantGraph, seed: int) -> list[Statement]:
+    async def _read_statements(self, tenant: TenantId, graph: TenantGraph, seed: int) -> list[EntityStatement]:
         """Return the statements of a sample of the chunks that mention entities, in the order of their sentences."""
         documents = self._parts.catalogue.documents
         chunk_ids = [id for id in await documents.visible_chunks_in_order(tenant) if id in graph.chunk_index]
         if len(chunk_ids) > MAX_CHUNKS:
             chunk_ids = random.Random(seed).sample(chunk_ids, MAX_CHUNKS)  # noqa: S311 - a sample, no secret
-        statements: list[Statement] = []
+        statements: list[EntityStatement] = []
         for start in range(0, len(chunk_ids), _CHUNKS_AT_ONCE):
             chunks = await documents.hydrate(tenant, chunk_ids[start : start + _CHUNKS_AT_ONCE])
             statements += await asyncio.to_thread(_read_chunks, graph, list(chunks.values()))
@@ -110,8 +110,8 @@ class QuestionGenerator:
         return cases
 
 
-def _read_chunks(graph: TenantGraph, chunks: Sequence[VisibleChunk]) -> list[Statement]:
-    statements: list[Statement] = []
+def _read_chunks(graph: TenantGraph, chunks: Sequence[VisibleChunk]) -> list[EntityStatement]:
+    statements: list[EntityStatement] = []
     for chunk in chunks:
         number = graph.chunk_index.get(chunk.chunk.id)
         if number is None:
@@ -128,7 +128,7 @@ class _Material:
     """What questions are made of."""
 
     graph: TenantGraph
-    statements: Sequence[Statement]
+    statements: Sequence[EntityStatement]
     themes: Sequence[EvaluationCase]
 
     def candidates(self, kind: str, randomness: random.Random) -> Iterator[EvaluationCase]:
@@ -144,7 +144,7 @@ class _Material:
                 dated = [statement for statement in shuffled if statement.time_question]
                 pairs = list(islice(combinations(dated, 2), _PAIRS))
                 randomness.shuffle(pairs)
-                yield from filter(None, (rules.ask_comparison(first, second) for first, second in pairs))
+                yield from filter(None, (rules.ask_comparison(statement, addition) for statement, addition in pairs))
             case rules.TWO_HOPS:
                 yield from self._two_hops(shuffled)
             case rules.THEME:
@@ -152,16 +152,16 @@ class _Material:
             case rules.UNANSWERABLE:
                 yield from self._unanswerable(shuffled, randomness)
 
-    def _two_hops(self, shuffled: Sequence[Statement]) -> Iterator[EvaluationCase]:
-        by_subject: dict[str, list[Statement]] = defaultdict(list)
+    def _two_hops(self, shuffled: Sequence[EntityStatement]) -> Iterator[EvaluationCase]:
+        by_subject: dict[str, list[EntityStatement]] = defaultdict(list)
         for statement in shuffled:
             by_subject[statement.subject.id].append(statement)
-        for first in shuffled:
-            for entity in first.objects:
-                cases = (rules.ask_two_hops(first, second) for second in by_subject.get(entity.id, ()))
+        for statement in shuffled:
+            for entity in statement.objects:
+                cases = (rules.ask_two_hops(statement, addition) for addition in by_subject.get(entity.id, ()))
                 yield from islice(filter(None, cases), 1)
 
-    def _unanswerable(self, shuffled: Sequence[Statement], randomness: random.Random) -> Iterator[EvaluationCase]:
+    def _unanswerable(self, shuffled: Sequence[EntityStatement], randomness: random.Random) -> Iterator[EvaluationCase]:
         """Yield, in turn, questions about the wrong object, and questions without the documents that may answer."""
         by_type: dict[str, dict[str, EntityRef]] = defaultdict(dict)
         for statement in shuffled:
@@ -169,33 +169,35 @@ class _Material:
                 by_type[entity.type][entity.id] = entity
         for statement in shuffled:
             for replaced in statement.objects[:1]:
-                others = list(by_type[replaced.type].values())
-                sample = randomness.sample(others, min(len(others), _OTHERS))
-                other = next((entity for entity in sample if not self._is_related(statement, entity)), None)
-                if other is not None:
-                    yield rules.ask_other_object(statement, replaced, other)
+                entities = list(by_type[replaced.type].values())
+                sample = randomness.sample(entities, min(len(entities), _OTHERS))
+                unrelated = next((entity for entity in sample if not self._is_related(statement, entity)), None)
+                if unrelated is not None:
+                    yield rules.ask_other_object(statement, replaced, unrelated)
             documents = self._documents_about(statement)
             if len(documents) <= _EXCLUDED_DOCUMENTS:
                 yield rules.ask_without_documents(rules.ask_single(statement), documents)
 
-    def _is_related(self, statement: Statement, entity: EntityRef) -> bool:
+    def _is_related(self, statement: EntityStatement, entity: EntityRef) -> bool:
         """Return whether a chunk mentions an entity with the subject, or another statement of the verb names it."""
         if self._share_chunk(statement.subject, entity):
             return True
-        return any(other.verb == statement.verb and contains_name(other.sentence, entity.name) for other in self.statements)
+        return any(
+            candidate.verb == statement.verb and contains_name(candidate.sentence, entity.name) for candidate in self.statements
+        )
 
-    def _share_chunk(self, first: EntityRef, second: EntityRef) -> bool:
-        numbers = [self.graph.find_mentioned_number(entity.id) for entity in (first, second)]
+    def _share_chunk(self, entity_a: EntityRef, entity_b: EntityRef) -> bool:
+        numbers = [self.graph.find_mentioned_number(entity.id) for entity in (entity_a, entity_b)]
         return numbers[0] is not None and numbers[1] is not None and shared_count(self.graph, numbers[0], numbers[1]) > 0
 
-    def _documents_about(self, statement: Statement) -> list[str]:
+    def _documents_about(self, statement: EntityStatement) -> list[str]:
         """Return the documents of all statements about the subject of a statement or with its objects, and its own."""
-        named = {statement.subject.id, *(entity.id for entity in statement.objects)}
+        entity_ids = {statement.subject.id, *(entity.id for entity in statement.objects)}
         return sorted(
             {
-                other.document_id
-                for other in self.statements
-                if other.subject.id in named or any(entity.id in named for entity in other.objects)
+                candidate.document_id
+                for candidate in self.statements
+                if candidate.subject.id in entity_ids or any(entity.id in entity_ids for entity in candidate.objects)
             }
         )
 
@@ -215,7 +217,7 @@ def _choose_cases(material: _Material, count: int, kinds: Sequence[str], seed: i
     return list(chosen.values())
 
 
-def _is_usable(case: EvaluationCase, chosen: Mapping[str, EvaluationCase], statements: Sequence[Statement]) -> bool:
+def _is_usable(case: EvaluationCase, chosen: Mapping[str, EvaluationCase], statements: Sequence[EntityStatement]) -> bool:
     """Return whether a question is new, does not contain its answer, and has one answer as far as the statements tell."""
     if case.question in chosen:
         return False

@@ -43,7 +43,7 @@ _END = re.compile(r"; |, (?:which|who|where|when|while|whose|and|but|so|because|
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class EntityStatement:
     """A sentence that states something about ``subject``, and names ``objects``.
 
     ``sentence`` is verbatim in the chunk ``chunk_id`` of ``document_id``. ``predicate`` begins with ``verb``. ``date`` is the
@@ -61,7 +61,7 @@ class Statement:
     time_question: str = ""
 
 
-def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Iterator[Statement]:
+def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Iterator[EntityStatement]:
     """Yield the statements of a chunk about entities that it mentions. The subject of a sentence may be a pronoun."""
     by_name = {normalise_name(entity.name): entity for entity in entities}
     sentences = split_sentences(chunk.chunk.text)
@@ -77,9 +77,9 @@ def read_statements(chunk: VisibleChunk, entities: Sequence[EntityRef]) -> Itera
         moments = [moment for moment, _ in placed_moments(f"{clause.opening} {predicate}")]
         date = moments[0] if len(moments) == 1 and moments[0].years else None
         drafts = [draft.text for draft in load_plugin("clause_questions")(clause)] if date is not None else []
-        yield Statement(
+        yield EntityStatement(
             subject,
-            tuple(other for other in entities if other.id != subject.id and _noun_of(other) and other.name in predicate),
+            tuple(entity for entity in entities if entity.id != subject.id and _noun_of(entity) and entity.name in predicate),
             clause.verb,
             predicate,
             sentence.text,
@@ -95,62 +95,62 @@ def _find_subject(name: str, by_name: Mapping[str, EntityRef]) -> EntityRef | No
     return by_name.get(name) or by_name.get(name.partition(" ")[2])
 
 
-def ask_single(statement: Statement) -> EvaluationCase:
+def ask_single(statement: EntityStatement) -> EvaluationCase:
     """Return the question for the subject of a statement."""
     question = f"{_question_word(statement.subject)} {statement.predicate}?"
     return _make_case(SINGLE, question, statement.subject.name, [statement])
 
 
-def ask_two_hops(first: Statement, second: Statement) -> EvaluationCase | None:
-    """Return the question for the subject of ``first``, in which ``second`` describes an object instead of naming it.
+def ask_two_hops(statement: EntityStatement, addition: EntityStatement) -> EvaluationCase | None:
+    """Return the question for the subject of ``statement``, in which ``addition`` describes an object instead of naming it.
 
     None: the statements have another connection, or the question would name its answer.
     """
-    bridge = next((entity for entity in first.objects if entity.id == second.subject.id), None)
-    if bridge is None or second.chunk_id == first.chunk_id or contains_name(second.predicate, first.subject.name):
+    bridge = next((entity for entity in statement.objects if entity.id == addition.subject.id), None)
+    if bridge is None or addition.chunk_id == statement.chunk_id or contains_name(addition.predicate, statement.subject.name):
         return None
     noun = _noun_of(bridge)
     if not noun:
         return None
-    described = f"the {noun} {'who' if noun == 'person' else 'that'} {second.predicate}"
-    named = next(name for name in (f"the {bridge.name}", f"The {bridge.name}", bridge.name) if name in first.predicate)
-    question = f"{_question_word(first.subject)} {first.predicate.replace(named, described, 1)}?"
+    described = f"the {noun} {'who' if noun == 'person' else 'that'} {addition.predicate}"
+    bridge_name = next(name for name in (f"the {bridge.name}", f"The {bridge.name}", bridge.name) if name in statement.predicate)
+    question = f"{_question_word(statement.subject)} {statement.predicate.replace(bridge_name, described, 1)}?"
     # A description in the middle of a list cannot be understood.
-    if contains_name(question, bridge.name) or f"{named}," in first.predicate:
+    if contains_name(question, bridge.name) or f"{bridge_name}," in statement.predicate:
         return None
-    return _make_case(TWO_HOPS, question, first.subject.name, [first, second])
+    return _make_case(TWO_HOPS, question, statement.subject.name, [statement, addition])
 
 
-def ask_comparison(first: Statement, second: Statement) -> EvaluationCase | None:
+def ask_comparison(statement: EntityStatement, addition: EntityStatement) -> EvaluationCase | None:
     """Return the question which of two dated statements is of an earlier time. None: a date is missing, or they do not differ."""
-    first_time, second_time = _time_of(first), _time_of(second)
-    if first_time is None or second_time is None or first_time == second_time or first.subject.id == second.subject.id:
+    time, later_time = _time_of(statement), _time_of(addition)
+    if time is None or later_time is None or time == later_time or statement.subject.id == addition.subject.id:
         return None
-    if first.chunk_id == second.chunk_id:
+    if statement.chunk_id == addition.chunk_id:
         return None
-    earlier = first if first_time < second_time else second
-    parts = [f'"{statement.time_question.rstrip("?")}"' for statement in (first, second)]
+    earlier = statement if time < later_time else addition
+    parts = [f'"{part.time_question.rstrip("?")}"' for part in (statement, addition)]
     question = f"Which has the earlier answer, {parts[0]} or {parts[1]}?"
-    return _make_case(COMPARISON, question, earlier.subject.name, [first, second])
+    return _make_case(COMPARISON, question, earlier.subject.name, [statement, addition])
 
 
-def _time_of(statement: Statement) -> tuple[int, int, int] | None:
+def _time_of(statement: EntityStatement) -> tuple[int, int, int] | None:
     date = statement.date
     if not statement.time_question or date is None or date.years is None or date.years[0] != date.years[1]:
         return None
     return date.years[0], date.month, date.day
 
 
-def ask_time(statement: Statement) -> EvaluationCase | None:
+def ask_time(statement: EntityStatement) -> EvaluationCase | None:
     """Return the question for the date of a statement. None: it has none that the grammar asks for."""
     if not statement.time_question or statement.date is None:
         return None
     return _make_case(TIME, statement.time_question, statement.date.text, [statement])
 
 
-def ask_other_object(statement: Statement, replaced: EntityRef, other: EntityRef) -> EvaluationCase:
-    """Return the question of a statement about another object. The caller knows that nothing states this of ``other``."""
-    predicate = statement.predicate.replace(replaced.name, other.name, 1)
+def ask_other_object(statement: EntityStatement, replaced: EntityRef, entity: EntityRef) -> EvaluationCase:
+    """Return the question of a statement about another object. The caller knows that nothing states this of ``entity``."""
+    predicate = statement.predicate.replace(replaced.name, entity.name, 1)
     return _make_unanswerable(f"{_question_word(statement.subject)} {predicate}?", statement.document_id)
 
 
@@ -182,7 +182,7 @@ def ask_theme(name: str, quotes: Sequence[tuple[str, str]]) -> EvaluationCase:
     )
 
 
-def _make_case(kind: str, question: str, answer: str, statements: Sequence[Statement]) -> EvaluationCase:
+def _make_case(kind: str, question: str, answer: str, statements: Sequence[EntityStatement]) -> EvaluationCase:
     return EvaluationCase(
         question=question,
         expected_answer=answer,

@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
-    from agentic_rag_backend.evaluation.gates import Gate
+    from agentic_rag_backend.evaluation.reports.gates import Gate
 
 DATASETS = Resource(
     path="/evaluation/datasets",
@@ -86,7 +86,7 @@ class ReportOptions:
         Raises:
             InvalidRequest: a condition has another form, or the report's suffix is unknown.
         """
-        from agentic_rag_backend.evaluation.gates import parse_gate
+        from agentic_rag_backend.evaluation.reports.gates import parse_gate
 
         if self.out is not None and self.out.suffix not in _SUFFIXES:
             raise InvalidRequest(f"--out must end with {', '.join(_SUFFIXES)}; got {self.out.name!r}")
@@ -99,7 +99,7 @@ class ReportOptions:
             Exit: a gate fails; the reason is on stderr.
             InvalidRequest: the run has no such metric.
         """
-        from agentic_rag_backend.evaluation.gates import check_gate
+        from agentic_rag_backend.evaluation.reports.gates import check_gate
 
         output.present(run, _show_run)
         if self.out is not None:
@@ -183,11 +183,19 @@ async def run_evaluation(
     if dry_run:
         session.output.present(accepted["estimate"])
         return
-    job = await follow_job(session.client, accepted["job_id"], title="evaluation")
+    report.finish(session.output, await _finish_run(session.client, accepted, baseline), gates)
+
+
+async def _finish_run(client: Client, accepted: Mapping[str, Any], baseline: str | None) -> Any:
+    """Follow a run to its end, and return it.
+
+    Raises:
+        AgenticRagError: it failed or was cancelled.
+    """
+    job = await follow_job(client, accepted["job_id"], title="evaluation")
     if job["state"] not in ("succeeded", "partial"):
         raise AgenticRagError(f"the run {accepted['run_id']} did not finish: {explain_failure(job)}")
-    run = await session.client.get(join_path(RUNS.path, accepted["run_id"]), baseline=baseline)
-    report.finish(session.output, run, gates)
+    return await client.get(join_path(RUNS.path, accepted["run_id"]), baseline=baseline)
 
 
 _RETRIEVAL = ["recall", "all_gold", "ndcg", "mrr"]
@@ -222,7 +230,7 @@ async def report_run(
 
 def write_report(out: Path, run: Mapping[str, Any]) -> None:
     """Write the report of a run in the format of the file's suffix."""
-    from agentic_rag_backend.evaluation.run_reports import format_html, format_markdown
+    from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown
 
     writers: Mapping[str, Callable[[Mapping[str, Any]], str]] = {".html": format_html, ".md": format_markdown}
     write = writers.get(out.suffix)
@@ -264,18 +272,13 @@ async def benchmark_strategies(
             session.output.note(f"{count_of(results.documents, 'document')}, {len(results.failures)} failed")
             rebuilt = await client.post("/admin/communities/rebuild", {"mode": "full"})
             await follow_job(client, rebuilt["job_id"], title="communities")
-            dataset = await _benchmark_dataset(client, questions, count)
             body = {
-                "dataset": dataset,
+                "dataset": await _benchmark_dataset(client, questions, count),
                 "configurations": _read_configurations(strategies, None),
                 "k": k,
                 "metrics": _RETRIEVAL if retrieval_only else None,
             }
-            accepted = await client.post(RUNS.path, body)
-            job = await follow_job(client, accepted["job_id"], title="evaluation")
-            if job["state"] != "succeeded":
-                raise AgenticRagError(f"the benchmark did not finish: {explain_failure(job)}")
-            run = await client.get(join_path(RUNS.path, accepted["run_id"]))
+            run = await _finish_run(client, await client.post(RUNS.path, body), None)
     report.finish(session.output, run, gates)
 
 
@@ -348,7 +351,7 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
-    from agentic_rag_backend.evaluation.run_reports import format_estimate, list_metrics
+    from agentic_rag_backend.evaluation.reports.run_reports import format_estimate, list_metrics
 
     result = run["result"]
     configurations = result["configurations"]

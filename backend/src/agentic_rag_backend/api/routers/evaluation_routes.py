@@ -42,8 +42,8 @@ from agentic_rag_backend.domain.evaluation import Dataset
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.evaluation.case_files import CSV, JSON_LINES
-from agentic_rag_backend.evaluation.question_rules import KINDS
-from agentic_rag_backend.evaluation.run_reports import format_html, format_markdown
+from agentic_rag_backend.evaluation.questions.question_rules import KINDS
+from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown
 
 router = APIRouter(prefix="/evaluation", tags=["evaluation"], route_class=IdempotentRoute)
 _FORM_FIELDS = frozenset({"file", "name"})
@@ -188,10 +188,10 @@ async def export_dataset(services: Services, caller: Reader, dataset_id: str, ve
     """Return a version as JSON Lines, which can be uploaded again."""
     dataset = await services.evaluations.get_dataset(caller, dataset_id)
     lines = services.evaluations.export_dataset(caller, dataset_id, version=version)
-    first = await anext(lines)  # an error before the first line is still a response
+    first_lines = await anext(lines)  # an error before the first line is still a response
 
     async def blocks() -> AsyncIterator[bytes]:
-        yield first
+        yield first_lines
         async for block in lines:
             yield block
 
@@ -229,7 +229,7 @@ async def list_runs(
 ) -> dict[str, Any]:
     """List the tenant's runs without their results."""
     page = await services.evaluations.list_runs(caller, limit=limit, cursor=cursor, dataset_id=dataset)
-    return wrap_page(request, [RunView.of(run, whole=False) for run in page.items], page.next_cursor)
+    return wrap_page(request, [RunView.of(run, with_result=False) for run in page.items], page.next_cursor)
 
 
 @router.get("/runs/{run_id}", response_model=Envelope[RunView], summary="Get an evaluation run")

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, in_field
 from agentic_rag_backend.evaluation.case_measures import TOTAL, measure_answer, measure_results
-from agentic_rag_backend.evaluation.gold import Evidence
+from agentic_rag_backend.evaluation.gold import GoldEvidence
 from agentic_rag_backend.jobs.base import is_transient
 from agentic_rag_backend.retrieval.options.filters import RequestModel
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL, RetrieverRegistry
@@ -64,8 +64,8 @@ class Asker:
         """
         generator = configuration.get("generator")
         if generator is not None and generator not in GENERATORS:
-            known = ", ".join(sorted(GENERATORS))
-            raise InvalidRequest(f"no generator is named {generator!r}; there are {known}", field="generator")
+            generators = ", ".join(sorted(GENERATORS))
+            raise InvalidRequest(f"no generator is named {generator!r}; there are {generators}", field="generator")
         built = await self._build(caller, configuration, EvaluationCase(question=_SAMPLE), k)
         if built.strategy == DUAL_LEVEL and not built.query.dual_level:
             raise FeatureDisabled(SWITCHED_OFF)
@@ -81,7 +81,7 @@ class Asker:
         plan: RunPlan,
         configuration: Mapping[str, Any],
         case: EvaluationCase,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[GoldEvidence],
     ) -> CaseOutcome:
         """Ask a question and return its outcome. An error is a part of the outcome, and counts as finding nothing.
 

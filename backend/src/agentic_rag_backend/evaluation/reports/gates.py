@@ -98,8 +98,8 @@ def check_gate(gate: Gate, result: Mapping[str, Any]) -> list[GateFailure]:
     if not rows:
         raise InvalidRequest(f"{gate.text!r} compares with a baseline; the run has one configuration, so name a baseline run")
     if gate.metric not in {metric for _, metric, _ in rows}:
-        known = ", ".join(sorted({metric for _, metric, _ in rows}))
-        raise InvalidRequest(f"the run has no metric {gate.metric[:64]!r}; it has {known}")
+        metrics = ", ".join(sorted({metric for _, metric, _ in rows}))
+        raise InvalidRequest(f"the run has no metric {gate.metric[:64]!r}; it has {metrics}")
     return [
         GateFailure(gate, configuration, row["value"], (row["interval"][0], row["interval"][1]))
         for configuration, metric, row in rows

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean over ``count`` cases with its interval ``[low, high]``."""
 
     value: float
@@ -36,7 +36,7 @@ class Estimate:
         return {"value": round(self.value, 6), "interval": bounds, "count": self.count}
 
 
-def estimate_mean(values: Floats) -> Estimate:
+def estimate_mean(values: Floats) -> MeanEstimate:
     """Return the mean of one or more values with its percentile bootstrap interval. Equal values give equal intervals.
 
     Raises:
@@ -46,7 +46,7 @@ def estimate_mean(values: Floats) -> Estimate:
         raise ValueError("the mean of no values is not defined")
     mean = float(values.mean())
     if np.ptp(values) == 0:
-        return Estimate(mean, mean, mean, len(values))
+        return MeanEstimate(mean, mean, mean, len(values))
     from scipy.stats import bootstrap  # takes a second to import
 
     batch = max(1, _AT_ONCE // len(values))
@@ -54,7 +54,7 @@ def estimate_mean(values: Floats) -> Estimate:
         (values,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", batch=batch, rng=0
     )
     low, high = resampled.confidence_interval
-    return Estimate(mean, float(low), float(high), len(values))
+    return MeanEstimate(mean, float(low), float(high), len(values))
 
 
 def permutation_p(differences: Floats) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 from agentic_rag_backend.domain.evaluation import CaseOutcome
 from agentic_rag_backend.evaluation.case_measures import TOTAL
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error
-from agentic_rag_backend.evaluation.intervals import Estimate, estimate_mean, permutation_p
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
+from agentic_rag_backend.evaluation.reports.intervals import MeanEstimate, estimate_mean, permutation_p
 from agentic_rag_backend.evaluation.result_diversity import Distinct
 
 MAX_SLICES = 50
@@ -100,7 +100,7 @@ def _count_errors(outcomes: Outcomes) -> dict[str, int]:
     return dict(codes)
 
 
-def _estimate_metrics(outcomes: Outcomes) -> dict[str, Estimate]:
+def _estimate_metrics(outcomes: Outcomes) -> dict[str, MeanEstimate]:
     values: dict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
         for metric, value in _metrics_of(outcome).items():
