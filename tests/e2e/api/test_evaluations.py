@@ -19,7 +19,7 @@ TEXTS = {
     "market": "# The market\n\nOskar Lind sold the covered market to Port Halden in 1994. The covered market has ninety stalls.",
     "mill": "# The mill\n\nMerle Aston restored the Sable Mill with her own money. The Sable Mill grinds rye for Port Halden.",
 }
-CASES = [
+CASES: list[dict[str, Any]] = [
     {
         "question": "Who leads the Greywater Company?",
         "expected_answer": "Ina Torv",
@@ -177,7 +177,7 @@ async def test_files_of_jsonl_and_csv(world: World) -> None:
     (case,) = await client.data("GET", f"/evaluation/datasets/{made['id']}/cases")
     assert (case["question"], case["tags"], case["must_say"]) == ("Who, if any?", ["a", "b"], ["x", "y"])
     assert [item["quote"] for item in case["gold"]] == ["One; two."]
-    refused = [
+    refused: list[tuple[str, str | bytes, str]] = [
         ("q.jsonl", '{"question": "Who?"}\n{"question": ', "line 2 is not JSON"),
         ("q.jsonl", '{"question": "Who?", "answer": 1}', "line 1: answer: is not known here"),
         ("q.jsonl", '{"question": " "}', "line 1"),

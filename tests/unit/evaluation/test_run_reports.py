@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
 from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown
@@ -12,7 +13,7 @@ from agentic_rag_backend.evaluation.reports.run_summary import MAX_SLICES, summa
 HOSTILE = "<script>alert(1)</script>|\n# \"&'</title>{{ 7*7 }}"
 
 
-def result(name: str) -> dict[str, object]:
+def result(name: str) -> dict[str, Any]:
     outcomes = [
         CaseOutcome(
             configuration=configuration,
@@ -72,11 +73,11 @@ def test_markdown_keeps_names_on_their_line() -> None:
 
 def test_the_summary_by_hand() -> None:
     summary = result("a")
-    first, second = summary["configurations"]  # type: ignore[misc]
+    first, second = summary["configurations"]
     assert first["metrics"]["recall@5"]["value"] == 0.0
     assert second["calibration"] is None, "all answers are right"
     assert len(first["slices"]["tag"]) == MAX_SLICES
-    (row,) = [row for row in summary["differences"] if row["metric"] == "recall@5"]  # type: ignore[attr-defined]
+    (row,) = [row for row in summary["differences"] if row["metric"] == "recall@5"]
     assert (row["value"], row["interval"], row["configuration"], row["baseline"]) == (1.0, [1.0, 1.0], "b", "a")
     assert row["p"] < 0.01
     assert first["latency_ms"]["total"]["p50"] == 12.5 * 26

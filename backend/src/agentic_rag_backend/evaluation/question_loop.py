@@ -56,12 +56,9 @@ class QuestionLoop:
         for start in range(0, len(cases), self.concurrency):
             await self.run.report_progress(ASK, len(self.outcomes), total)
             if budget is not None and spent >= budget:
-                unasked = total - len(self.outcomes)
-                return (
-                    [f"{unasked} of {total} questions were not asked: the budget of {budget} tokens is used up"]
-                    if unasked
-                    else []
-                )
+                if len(self.outcomes) == total:
+                    return []
+                return [f"{total - len(self.outcomes)} of {total} questions were not asked: {budget} tokens are used up"]
             batch = cases[start : start + self.concurrency]
             results = await asyncio.gather(*(self._ask_case(caller, finder, case) for case in batch), return_exceptions=True)
             for result in results:

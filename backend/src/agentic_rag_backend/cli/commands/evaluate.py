@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, LocalSession, Session, join_path
-from agentic_rag_backend.cli.commands.ingest import TableOptions, select_sources, show_progress
+from agentic_rag_backend.cli.commands.ingest import SourceSelection, TableOptions, select_sources, show_progress
 from agentic_rag_backend.cli.following import explain_failure, finish_job, follow_job
 from agentic_rag_backend.cli.intake import Processing
 from agentic_rag_backend.cli.options import drop_unset, split_names
@@ -265,13 +265,7 @@ async def benchmark_strategies(
         flags = {"dual_level_retrieval_enabled": True, "community_auto_rebuild": False}
         settings = session.settings.model_copy(update={"data_dir": Path(folder), **own_stores, **flags})
         async with open_application(settings, "benchmark", work=True, temporary=True) as (_, client):
-            from agentic_rag_backend.sources.reading import SourceReader
-
-            reader = SourceReader(selection.walk, selection.columns)
-            results = await show_progress(client, reader, Processing(), extent=selection.extent)
-            session.output.note(f"{count_of(results.documents, 'document')}, {len(results.failures)} failed")
-            rebuilt = await client.post("/admin/communities/rebuild", {"mode": "full"})
-            await follow_job(client, rebuilt["job_id"], title="communities")
+            await _fill_tenant(session, client, selection)
             body = {
                 "dataset": await _benchmark_dataset(client, questions, count),
                 "configurations": _read_configurations(strategies, None),
@@ -280,6 +274,17 @@ async def benchmark_strategies(
             }
             run = await _finish_run(client, await client.post(RUNS.path, body), None)
     report.finish(session.output, run, gates)
+
+
+async def _fill_tenant(session: LocalSession, client: Client, selection: SourceSelection) -> None:
+    """Ingest the documents, and build the communities."""
+    from agentic_rag_backend.sources.reading import SourceReader
+
+    reader = SourceReader(selection.walk, selection.columns)
+    results = await show_progress(client, reader, Processing(), extent=selection.extent)
+    session.output.note(f"{count_of(results.documents, 'document')}, {len(results.failures)} failed")
+    rebuilt = await client.post("/admin/communities/rebuild", {"mode": "full"})
+    await follow_job(client, rebuilt["job_id"], title="communities")
 
 
 async def _benchmark_dataset(client: Client, questions: Path | None, count: int) -> str:
