@@ -189,8 +189,8 @@ async def test_files_of_jsonl_and_csv(world: World) -> None:
         ("q.jsonl", b"\xff", "must be UTF-8"),
         ("q.pdf", b"%PDF", "a dataset is application/x-ndjson or text/csv"),
     ]
-    for name, content, message in refused:
-        response = await client.post("/evaluation/datasets", files={"file": (name, content)}, data={"name": "bad"})
+    for name, file_content, message in refused:
+        response = await client.post("/evaluation/datasets", files={"file": (name, file_content)}, data={"name": "bad"})
         assert response.status_code in (415, 422), message
         assert message in response.json()["detail"]
     assert len(await client.data("GET", "/evaluation/datasets")) == 2, "refused files leave nothing"
