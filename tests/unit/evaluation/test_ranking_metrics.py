@@ -38,7 +38,7 @@ def test_ndcg_by_hand() -> None:
 
 def test_values_of_ir_measures() -> None:
     """The expected values are those of ir-measures 0.4.3 (trec_eval); 299 further random rankings were equal, too."""
-    ranked, relevant = "7 9 3 12 15 2 1 13 0 6".split(), "9 1 7 16 11".split()
+    ranked, relevant = ["7", "9", "3", "12", "15", "2", "1", "13", "0", "6"], ["9", "1", "7", "16", "11"]
     assert ndcg_at(ranked, relevant, 5) == pytest.approx(0.5531464700081437)
     assert ndcg_at(ranked, relevant, 10) == pytest.approx(0.6661998717660157)
     assert recall_at(ranked, relevant, 5) == 0.4
