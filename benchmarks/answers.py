@@ -24,6 +24,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
+from agentic_rag_backend.evaluation.answer_metrics import contains_answer
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest, rebuild
@@ -79,16 +80,6 @@ def _some(answer: str) -> tuple[str, ...]:
     return (answer,) if answer else ()
 
 
-def contains(text: str, answers: Sequence[str]) -> bool:
-    """Return whether ``text`` contains one of ``answers``, ignoring letter case and punctuation."""
-    plain = f" {_plain(_MARKER.sub('', text))} "
-    return any(f" {_plain(answer)} " in plain for answer in answers if _plain(answer))
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))
-
-
 async def verbatim(services: Container, tenant: Tenant, answer: Answer) -> int:
     """Return the number of quotes that equal the visible text at their offsets."""
     visible = await services.catalogue.documents.hydrate(tenant.id, [citation.chunk_id for citation in answer.citations])
@@ -112,7 +103,7 @@ async def outcome(services: Container, tenant: Tenant, asked: Asked) -> Outcome:
     markers = {int(number) for number in _MARKER.findall(answer.text)}
     return Outcome(
         answered=answer.grounded,
-        contains=answer.grounded and contains(answer.text, asked.answers),
+        contains=answer.grounded and contains_answer(answer.text, asked.answers),
         citations=len(answer.citations),
         verbatim=await verbatim(services, tenant, answer),
         markers_resolve=markers == {citation.marker for citation in answer.citations},

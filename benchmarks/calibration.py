@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.evaluation.datasets import load_question_set
+from agentic_rag_backend.evaluation.estimate_metrics import auroc
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.calibration import (
     BUNDLED_CALIBRATION,
@@ -31,7 +32,6 @@ from agentic_rag_backend.models.embedding.calibration import (
 from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.retrieval.scoring import MEASURED, best_coverage, relevance
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
-from fitting import auroc
 from report import data, finish, quiet
 
 SETS = ("musique", "hotpotqa", "squad2")

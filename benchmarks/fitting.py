@@ -1,4 +1,4 @@
-"""Fits linear functions of features: which of several rows is right, and whether a row is right. Also scores of estimates."""
+"""Fits linear functions of features: which of several rows is right, and whether a row is right."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-Floats = Sequence[float] | NDArray[np.float64]
-
 Rows = Mapping[str, NDArray[Any]]
 """Values of each feature, one for each row."""
 Signs = Mapping[str, int]
 """Required sign of a feature's weight; 0 or absent: either."""
-BINS = 10
-"""Bins of equal width of the calibration error."""
 
 
 def fit_choice(
@@ -69,23 +65,3 @@ def fit_logistic(
 
 def _bounds(names: Sequence[str], signs: Signs) -> list[tuple[float | None, float | None]]:
     return [(0.0 if signs.get(name, 0) > 0 else None, 0.0 if signs.get(name, 0) < 0 else None) for name in names]
-
-
-def auroc(right: Floats, wrong: Floats) -> float:
-    """Return the chance that a right answer has a larger estimate than a wrong one; equal estimates count one half."""
-    ordered = np.sort(np.asarray(wrong, dtype=float))
-    below = np.searchsorted(ordered, right, side="left") + np.searchsorted(ordered, right, side="right")
-    return float(below.mean() / 2 / len(ordered))
-
-
-def calibration_error(estimates: Floats, right: Sequence[bool]) -> float:
-    """Return the expected calibration error: mean difference of estimate and share of right answers, over ten bins."""
-    return sum(share * abs(estimate - observed) for share, estimate, observed in reliability(estimates, right))
-
-
-def reliability(estimates: Floats, right: Sequence[bool]) -> list[tuple[float, float, float]]:
-    """Return, for each bin that is not empty, its share of the answers, their mean estimate and the share that is right."""
-    chances, truth = np.asarray(estimates, dtype=float), np.asarray(right, dtype=float)
-    bins = np.minimum((chances * BINS).astype(int), BINS - 1)
-    chosen = [bins == number for number in range(BINS)]
-    return [(float(each.mean()), float(chances[each].mean()), float(truth[each].mean())) for each in chosen if each.any()]

@@ -64,6 +64,9 @@ async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:  # t
 Fault = Callable[[pytest.MonkeyPatch], None]
 
 UNSCOPED = [
+    ("SELECT", "evaluation_datasets"),
+    ("DELETE", "evaluation_cases"),
+    ("SELECT", "evaluation_runs"),
     ("SELECT", "documents"),
     ("UPDATE", "documents"),
     ("DELETE", "documents"),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from fastapi.routing import APIRoute
 from tests.e2e.api.conftest import Client, World
 
@@ -169,6 +170,37 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /admin/raptor": NO_ID,
     "POST /admin/reconcile": NO_ID,
     "GET /admin/reconcile": NO_ID,
+    "POST /evaluation/datasets": (
+        Case("chunk", "gold", {"name": "x", "cases": [{"question": "?", "gold_chunk_ids": ["{id}"]}]}, status=422),
+        Case("document", "gold", {"name": "x", "cases": [{"question": "?", "gold_documents": ["{id}"]}]}, status=201),
+        Case("tenant", "filter", {"name": "x", "cases": [{"question": "?", "filters": {"tenant_id": "{id}"}}]}, status=422),
+    ),
+    "GET /evaluation/datasets": (Case("dataset", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /evaluation/datasets/{dataset_id}": (Case("dataset"), Case("run"), Case("document")),
+    "DELETE /evaluation/datasets/{dataset_id}": (Case("dataset"), Case("run")),
+    "GET /evaluation/datasets/{dataset_id}/cases": (
+        Case("dataset"),
+        Case("dataset", "version", query={"version": "1"}),
+        Case("dataset", "cursor", query={"cursor": "{id}"}),
+    ),
+    "POST /evaluation/datasets/{dataset_id}/cases": (
+        Case("dataset", "path", {"cases": [{"question": "stolen?"}]}),
+        Case("dataset", "answer", {"answer": {"question": "stolen?", "citations": []}}),
+    ),
+    "DELETE /evaluation/datasets/{dataset_id}/cases/{case_id}": (Case("dataset"), Case("case")),
+    "GET /evaluation/datasets/{dataset_id}/export": (Case("dataset"), Case("dataset", "version", query={"version": "1"})),
+    "POST /evaluation/runs": (
+        Case("dataset", "dataset", {"dataset": "{id}", "configurations": [{"name": "a"}]}),
+        Case("dataset", "dry run", {"dataset": "{id}", "configurations": [{"name": "a"}], "dry_run": True}),
+    ),
+    "GET /evaluation/runs": (
+        Case("dataset", "query dataset", query={"dataset": "{id}"}, status=200),
+        Case("run", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
+    "GET /evaluation/runs/{run_id}": (Case("run"), Case("dataset"), Case("run", "baseline", query={"baseline": "{id}"})),
+    "GET /evaluation/runs/{run_id}/report": (Case("run"), Case("run", "baseline", query={"baseline": "{id}"})),
+    "GET /evaluation/runs/{run_id}/outcomes": (Case("run"), Case("run", "cursor", query={"cursor": "{id}"})),
+    "DELETE /evaluation/runs/{run_id}": (Case("run"), Case("job")),
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /features": NO_ID,
     "PATCH /features": NO_ID,
@@ -207,7 +239,7 @@ def _walk(routes: Any) -> Iterator[Any]:
         yield from _walk(getattr(route, "routes", None) or [])
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def ids(world: World) -> dict[str, str]:
     """One id of each kind that belongs to beta and reveals nothing about beta by itself."""
     tide = world.documents["beta"]["tide"]
@@ -215,6 +247,8 @@ async def ids(world: World) -> dict[str, str]:
     found = await world.beta.data("POST", "/search", json={"query": "Brimwhistle Society", "strategy": "graph"})
     entities = {entity["name"]: entity["id"] for result in found["results"] for entity in result["entities"]}
     keys = await world.operator.data("GET", f"/tenants/{world.beta.caller.tenant_id}/keys")
+    run = await _evaluation_run(world.beta)
+    case = (await world.beta.data("GET", f"/evaluation/datasets/{run['dataset']}/cases"))[0]
     streamed = await world.beta.post("/answers", {"query": "Who chairs the society?", "stream": True})
     return {
         "stream": streamed.headers["content-location"].rpartition("/")[2],
@@ -228,7 +262,23 @@ async def ids(world: World) -> dict[str, str]:
         "entity": entities["Brimwhistle Society"],
         "name": "Brimwhistle Society",
         "key": "brimwhistle/1",
+        "dataset": run["dataset"],
+        "case": case["id"],
+        "run": run["id"],
     }
+
+
+async def _evaluation_run(client: Client) -> dict[str, Any]:
+    """Return the client's evaluation run that has ended. The first call starts it."""
+    runs: list[dict[str, Any]] = await client.data("GET", "/evaluation/runs")
+    if not runs:
+        cases = [{"question": "Who chairs the society?"}]
+        dataset = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "its", "cases": cases})
+        body = {"dataset": dataset["id"], "configurations": [{"name": "sparse", "strategy": "sparse"}], "metrics": ["recall"]}
+        accepted = await client.data("POST", "/evaluation/runs", status=202, json=body)
+        assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
+        runs = await client.data("GET", "/evaluation/runs")
+    return runs[0]
 
 
 def _unknown(kind: str) -> str:
@@ -264,6 +314,8 @@ _RIGHT = {
     "entity_id": "entity",
     "node_id": "node",
     "stream_id": "stream",
+    "dataset_id": "dataset",
+    "run_id": "run",
 }
 
 
@@ -298,6 +350,9 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
 
 
 _VOLATILE: tuple[tuple[str, str], ...] = (
+    # A dataset that names a document of nobody is created.
+    (r'"id":"[^"]*","name":"x"', '"id":"","name":"x"'),
+    (r'"(created|updated)_at":"[^"]*"', r'"\1_at":""'),
     (r'"requestId":"[^"]*"', '"requestId":""'),
     (r'"timestamp":"[^"]*"', '"timestamp":""'),
     (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),

@@ -128,6 +128,23 @@ def test_the_demo_leaves_nothing_on_a_shared_server(cli: Any, notes: Path, tmp_p
         assert shared("tenants", "list", "--json").json == []
 
 
+def test_strategies_are_compared_on_a_table_of_texts(cli: Any, tmp_path: Path) -> None:
+    table = tmp_path / "texts.csv"
+    table.write_text(
+        "name,text\nbank,The Kettle Bank was founded by Agnes Thorley in 1987.\n"
+        "harbour,Delphine Aster leads the Lowmere Harbour Authority since May 2019.\n"
+        "mill,Merle Aston restored the Sable Mill with her own money.\n"
+    )
+    asked = ("benchmark", "--data", "texts.csv", "--text-column", "text", "--title-column", "name", "--count", "4")
+    done = cli(*asked, "--strategies", "sparse,community", "--k", "1", "--fail-if", "recall@1 < baseline - 0.1", "--json")
+    assert done.code == 1, done.err
+    assert "gate failed: recall@1 < baseline - 0.1: recall@1 of 'community'" in done.err
+    names = [configuration["name"] for configuration in done.json["result"]["configurations"]]
+    assert names == ["sparse", "community"]
+    assert done.json["result"]["configurations"][0]["metrics"]["recall@1"]["value"] > 0.5
+    assert not (cli.data / "catalogue.db").exists(), "nothing of it stays"
+
+
 def test_a_document_is_changed_and_cut_again(cli: Any, notes: Path) -> None:
     long = "\n\n".join(f"The tides near harbour number {n} were measured twice a day in every season." for n in range(12))
     (notes / "harbour.md").write_text(f"---\ncolour: red\nyear: 1943\n---\n# Harbour\n\n{long}\n")

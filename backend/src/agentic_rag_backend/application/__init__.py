@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.application.admin import AdminService, WorkService
 from agentic_rag_backend.application.documents import DocumentService
+from agentic_rag_backend.application.evaluations import EvaluationService
 from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.container import Container
@@ -49,3 +50,8 @@ class Application:
     def admin(self) -> AdminService:
         """Describes and changes the tenant's deployment: flags, ontology, rebuilds and comparisons."""
         return AdminService(self.container)
+
+    @property
+    def evaluations(self) -> EvaluationService:
+        """Measures configurations on datasets of questions."""
+        return EvaluationService(self.container)

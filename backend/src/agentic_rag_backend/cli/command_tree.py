@@ -14,6 +14,7 @@ from agentic_rag_backend.cli.commands import (
     demo,
     diversity,
     documents,
+    evaluate,
     graph,
     ingest,
     questions,
@@ -39,7 +40,7 @@ CommunityLevel = Annotated[int | None, typer.Option("--level", help="0 is the co
 NODES = themes.describe_themes("/raptor", size="passage_count", heading="#passages", metavar="NODE_ID")
 NodeLevel = Annotated[int | None, typer.Option("--level", help="1: clusters of passages.")]
 JobState = Annotated[str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")]
-JobKind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")]
+JobKind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, raptor, import, evaluate, …")]
 
 COMMANDS: Mapping[str, Run | CommandGroup] = {
     "serve": serve.serve_api,
@@ -50,6 +51,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
     "ask": command(questions.ask_question),
     "build-graph": command(build_graph.build_graph, work=True),
     "analyze-diversity": command(diversity.analyze_diversity),
+    "benchmark": local_command(evaluate.benchmark_strategies),
     "export": command(tenants.export_tenant, operator=True),
     "import": command(tenants.import_tenant, operator=True, work=True),
     "reindex": local_command(maintenance.reindex_vectors),
@@ -129,6 +131,27 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             ),
             "edits": list_command(graph.EDITS, "List the edits of the graph, the newest first."),
             "undo": delete_command(graph.EDITS, "Undo an edit. Later edits stay in effect.", graph.follow_edit),
+        },
+    ),
+    "evaluate": CommandGroup(
+        help="Measure configurations on datasets of questions.",
+        commands={
+            "run": command(evaluate.run_evaluation, work=True),
+            "compare": command(evaluate.compare_runs),
+            "report": command(evaluate.report_run),
+            "runs": list_command(evaluate.RUNS, "List runs, newest first."),
+            "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", evaluate.note_deletion),
+            "datasets": CommandGroup(
+                help="Datasets of questions with expected answers and evidence.",
+                commands={
+                    "list": list_command(evaluate.DATASETS, "List datasets, newest first."),
+                    "show": show_command(evaluate.DATASETS, "Show a dataset."),
+                    "upload": command(evaluate.upload_dataset),
+                    "generate": command(evaluate.generate_dataset, work=True),
+                    "export": command(evaluate.export_dataset),
+                    "delete": delete_command(evaluate.DATASETS, "Delete a dataset with its runs.", evaluate.note_deletion),
+                },
+            ),
         },
     ),
     "tenants": CommandGroup(

@@ -44,6 +44,12 @@ from agentic_rag_backend.container.options import (
 from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.dataset_service import DatasetService
+from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
+from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
+from agentic_rag_backend.evaluation.question_asking import Asker
+from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
+from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
@@ -111,6 +117,8 @@ FIRST_WORKFLOW = {
     JobKind.RECONCILE: RECONCILE,
     JobKind.IMPORT: IMPORT,
     JobKind.RAPTOR: RAPTOR,
+    JobKind.EVALUATE: EVALUATE,
+    JobKind.GENERATE: GENERATE,
 }
 """Workflow of each kind of job."""
 _FILE_CLOCK = timedelta(milliseconds=100)
@@ -160,6 +168,8 @@ class Container:
         # A comparison takes the tenant's lock only for each repair.
         self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
         self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
+        self.queue.register(EVALUATE, QueueName.PREPARE, self.evaluation_runs.evaluate)
+        self.queue.register(GENERATE, QueueName.PREPARE, self.question_generator.generate)
 
     # --- jobs
 
@@ -617,4 +627,30 @@ class Container:
                 options=global_answer_options(self.settings),
                 calibrator=self.calibrator,
             ),
+        )
+
+    # --- evaluation
+
+    @cached_property
+    def datasets(self) -> DatasetService:
+        """Creates and exports datasets of questions."""
+        return DatasetService(self.catalogue, self.queue)
+
+    @cached_property
+    def question_generator(self) -> QuestionGenerator:
+        """Makes questions from a tenant's documents."""
+        parts = GenerationParts(catalogue=self.catalogue, tenants=self.tenants, graphs=self.graphs, communities=self.communities)
+        return QuestionGenerator(parts, self._runner)
+
+    @cached_property
+    def evaluation_runs(self) -> EvaluationRuns:
+        """Runs configurations over datasets."""
+        options = answer_options(self.settings)
+        return EvaluationRuns(
+            catalogue=self.catalogue,
+            tenants=self.tenants,
+            asker=Asker(self.queries, self.retrievers, self.answers),
+            queue=self.queue,
+            runner=self._runner,
+            limits=TokenLimits(self.model.generative, options.context_tokens, options.max_tokens),
         )

@@ -16,6 +16,8 @@ class JobKind(StrEnum):
     RECONCILE = "reconcile"
     IMPORT = "import"
     RAPTOR = "raptor"
+    EVALUATE = "evaluate"
+    GENERATE = "generate"
 
 
 class JobState(StrEnum):

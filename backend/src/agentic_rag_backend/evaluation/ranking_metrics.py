@@ -28,6 +28,14 @@ def ndcg_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
     return gain / ideal
 
 
+def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
+    """Return 1 ÷ the rank of the first relevant id, in [0, 1]; 0.0 if none is in the list, 1.0 if nothing is relevant."""
+    relevant_ids = set(relevant)
+    if not relevant_ids:
+        return 1.0
+    return next((1.0 / rank for rank, id in enumerate(ranked, start=1) if id in relevant_ids), 0.0)
+
+
 def find_percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that at least ``share`` of ``values`` do not exceed (nearest rank).
 

@@ -38,6 +38,8 @@ PLUGINS: Mapping[str, Plugin] = {
     "planner_optimizers": Plugin("planner_optimizer.dspy_adapter.optimizers", "optimizer", "optimize-planner", "dspy"),
     "find_ocr": Plugin("tesseract.installation", "find_tesseract", "OCR"),
     "ocr": Plugin("tesseract.tesseract", "Tesseract", "OCR"),
+    "clauses": Plugin("question_grammar.clauses", "clauses", "POST /evaluation/datasets"),
+    "clause_questions": Plugin("question_grammar.forming", "questions_of", "POST /evaluation/datasets"),
     "question_grammar": Plugin("question_grammar.patterns", "PatternQuestions", "SYNTHETIC_QUESTIONS=patterns"),
 }
 """The parts by name. A new part is a folder beside this file and a row here."""

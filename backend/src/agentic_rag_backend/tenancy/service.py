@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.size_limits import printable_name
-from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
+from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
@@ -60,6 +60,11 @@ class TenantService:
     async def get(self, tenant: TenantId) -> Tenant:
         """Return a tenant or raise `NotFound`."""
         return await self._directory.tenant(tenant)
+
+    async def act_for(self, tenant: TenantId) -> Principal:
+        """Return a caller that may read the tenant's data, for the jobs of the tenant. `NotFound` if there is no such tenant."""
+        flags = await self._directory.flags(tenant)
+        return Principal(await self._directory.tenant(tenant), frozenset({Scope.READ}), key_id="", flags=flags)
 
     async def by_name(self, name: str) -> Tenant | None:
         """Return the tenant with that name, or None."""

@@ -16,6 +16,7 @@ from agentic_rag_backend.api.documentation.response_examples import example_of, 
 from agentic_rag_backend.api.responses.error_responses import MEDIA_TYPE
 from agentic_rag_backend.api.schemas.documents.documents import NewDocument
 from agentic_rag_backend.api.schemas.documents.previews import PreviewBody
+from agentic_rag_backend.api.schemas.evaluation_views import DatasetBody
 
 _REFERENCE = "#/components/schemas/{model}"
 _CREDENTIALS = frozenset({"authorization", "x-api-key"})
@@ -89,7 +90,7 @@ def _render_document(document: dict[str, Any], root_path: str) -> Response:
 def _complete_operation(document: dict[str, Any], base_path: str) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
-    for model in (Problem, NewDocument, PreviewBody):
+    for model in (Problem, NewDocument, PreviewBody, DatasetBody):
         schema = model.model_json_schema(ref_template=_REFERENCE)
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema

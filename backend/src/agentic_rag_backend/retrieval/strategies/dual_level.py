@@ -110,6 +110,7 @@ class HybridWithFacts:
 
 _log = get_logger(__name__)
 
+SWITCHED_OFF = "dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)"
 BEHIND = 50
 """Number of themes whose passages may support an answer if the high level answers alone."""
 
@@ -155,7 +156,7 @@ class DualLevel:
             StoreUnavailable: both levels failed, or one failed and the other found nothing (or the failed level's own error).
         """
         if not query.dual_level:
-            raise FeatureDisabled("dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)")
+            raise FeatureDisabled(SWITCHED_OFF)
         outcome = await asyncio.gather(self._low.retrieve(query), self._high.retrieve(query), return_exceptions=True)
         low, low_problem = self._level(outcome[0], "low", self._options.low_min_score)
         # The floor chooses between two levels. It does not apply if only one is left.

@@ -36,6 +36,8 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
     MAX_KEPT,
@@ -71,6 +73,7 @@ __all__ = [
     "Change",
     "ChunkQuestions",
     "CommunityCatalogue",
+    "DatasetCatalogue",
     "DocumentCatalogue",
     "DocumentHeader",
     "DocumentRecord",
@@ -100,6 +103,7 @@ __all__ = [
     "PreparedQuestion",
     "QuestionCatalogue",
     "ReadyVersion",
+    "RunCatalogue",
     "SearchSessions",
     "StoredResponse",
     "Submission",
@@ -134,6 +138,8 @@ class Catalogue:
         self.trees = TreeCatalogue(database)
         self.idempotency = IdempotencyKeys(database)
         self.search_sessions = SearchSessions(database)
+        self.datasets = DatasetCatalogue(database)
+        self.evaluation_runs = RunCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
         self.workers = WorkerDirectory(database)

@@ -490,3 +490,86 @@ search_sessions = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 Index("ix_search_sessions_used", search_sessions.c.tenant_id, search_sessions.c.used_at, search_sessions.c.digest)
+
+evaluation_datasets = Table(
+    "evaluation_datasets",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("job_id", String),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+Index(
+    "ix_evaluation_datasets_created",
+    evaluation_datasets.c.tenant_id,
+    evaluation_datasets.c.created_at,
+    evaluation_datasets.c.id,
+)
+
+# A case belongs to the versions of its dataset from `added_in` to before `removed_in` (null: to the current one).
+evaluation_cases = Table(
+    "evaluation_cases",
+    metadata,
+    _tenant_column(),
+    Column("dataset_id", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("id", String, nullable=False),
+    Column("added_in", Integer, nullable=False),
+    Column("removed_in", Integer),
+    Column("source", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("content", Json, nullable=False),
+    UniqueConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "dataset_id"], ["evaluation_datasets.tenant_id", "evaluation_datasets.id"]),
+)
+
+# The documents whose texts a case has. Their purge removes these texts.
+evaluation_case_documents = Table(
+    "evaluation_case_documents",
+    metadata,
+    _tenant_column(),
+    Column("document_id", String, primary_key=True),
+    Column("dataset_id", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    ForeignKeyConstraint(
+        ["tenant_id", "dataset_id", "number"],
+        ["evaluation_cases.tenant_id", "evaluation_cases.dataset_id", "evaluation_cases.number"],
+    ),
+)
+Index(
+    "ix_evaluation_case_documents_case",
+    evaluation_case_documents.c.tenant_id,
+    evaluation_case_documents.c.dataset_id,
+    evaluation_case_documents.c.number,
+)
+
+evaluation_runs = Table(
+    "evaluation_runs",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("dataset_id", String, nullable=False),
+    Column("job_id", String, nullable=False),
+    Column("plan", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("result", PackedJson),
+    ForeignKeyConstraint(["tenant_id", "dataset_id"], ["evaluation_datasets.tenant_id", "evaluation_datasets.id"]),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+)
+Index("ix_evaluation_runs_created", evaluation_runs.c.tenant_id, evaluation_runs.c.created_at, evaluation_runs.c.id)
+Index("ix_evaluation_runs_dataset", evaluation_runs.c.tenant_id, evaluation_runs.c.dataset_id)
+
+# One row for each case and configuration that was asked. It has no text of a document.
+evaluation_outcomes = Table(
+    "evaluation_outcomes",
+    metadata,
+    _tenant_column(),
+    Column("run_id", String, primary_key=True),
+    Column("case_id", String, primary_key=True),
+    Column("configuration", String, primary_key=True),
+    Column("content", Json, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "run_id"], ["evaluation_runs.tenant_id", "evaluation_runs.id"]),
+)

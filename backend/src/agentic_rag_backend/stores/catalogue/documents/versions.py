@@ -20,6 +20,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     read_version,
 )
 from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import count_of_document, forget_document
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -308,22 +309,21 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     lock_tenant(connection, tenant)
     document = lock_document(connection, tenant, document_id)
     if document is None or document["deleted_at"] is None:
-        return {str(table.name): 0 for table in _TABLES}
+        return dict.fromkeys((*map(str, _TABLES), "evaluation_cases"), 0)
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
-    remaining = connection.execute(
-        select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
-    ).scalar_one()
-    counts["documents"] = 0
-    if remaining == 0:
+    its = (versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
+    counts |= {"documents": 0, "evaluation_cases": 0}
+    if not connection.execute(select(func.count()).where(*its)).scalar_one():
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
+        counts["evaluation_cases"] = forget_document(connection, tenant, document_id)
     raise_state_version(connection, tenant, content=True)
     return counts
 
 
 def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
     """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
-    counts = {}
+    counts = {"evaluation_cases": count_of_document(connection, tenant, document_id)}
     for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
         rows = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)

@@ -1,0 +1,257 @@
+"""Runs: jobs that ask every case of a dataset in every configuration, and summarise the outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentic_rag_backend.domain.evaluation import (
+    MAX_OUTCOMES,
+    CaseOutcome,
+    Dataset,
+    EvaluationCase,
+    EvaluationRun,
+    RunPlan,
+)
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.tenant import Principal, TenantId
+from agentic_rag_backend.errors import Conflict, InvalidRequest
+from agentic_rag_backend.evaluation.question_asking import Asker, check_names
+from agentic_rag_backend.evaluation.question_loop import QuestionLoop
+from agentic_rag_backend.evaluation.reports.run_summary import summarise_outcomes
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.runner import Run, Runner
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
+from agentic_rag_backend.tenancy.service import TenantService
+
+WORKFLOW = "evaluate_v1"
+_PAGE = 500
+_EARLIER_RUNS = 20
+"""Runs whose token counts serve as estimates."""
+_SUMMARISE = "summarise"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """Limits of an answer's tokens. ``concurrency`` is the number of questions that are asked at once."""
+
+    generative: bool
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def concurrency(self) -> int:
+        """Questions that wait for a model can wait together. Otherwise one at a time, so that times are comparable."""
+        return 4 if self.generative else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """The expected work of a run. With the ``basis`` ``limits``, the tokens are those of one call with the largest prompt."""
+
+    cases: int
+    configurations: int
+    questions: int
+    prompt_tokens: int
+    completion_tokens: int
+    basis: str
+
+
+class EvaluationRuns:
+    """Requests, runs, summarises and compares runs. `evaluate` is the workflow ``evaluate_v1``.
+
+    The outcome of each question is recorded as soon as it is measured. A run that was interrupted asks only the other ones.
+
+    Args:
+        tenants: returns the caller that a run acts as.
+        limits: of the model's tokens, for estimates.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        tenants: TenantService,
+        asker: Asker,
+        queue: JobQueue,
+        runner: Runner,
+        limits: TokenLimits,
+    ) -> None:
+        self._runs = catalogue.evaluation_runs
+        self._datasets = catalogue.datasets
+        self._documents = catalogue.documents
+        self._tenants = tenants
+        self._asker = asker
+        self._queue = queue
+        self._runner = runner
+        self._limits = limits
+
+    async def request_run(self, caller: Principal, plan: RunPlan) -> EvaluationRun:
+        """Check a plan and queue its run. ``dataset_version`` 0 stands for the dataset's current version.
+
+        Raises:
+            NotFound: there is no such dataset or version.
+            InvalidRequest: the dataset has no cases, a configuration is invalid, or the run has too many questions.
+        """
+        return await self._runs.create(caller.tenant.id, await self._complete(caller, plan), self._queue.enqueuer(WORKFLOW))
+
+    async def estimate_run(self, caller: Principal, plan: RunPlan) -> RunEstimate:
+        """Return the expected work of a run without asking anything.
+
+        Raises:
+            NotFound, InvalidRequest: as `request_run`.
+        """
+        plan = await self._complete(caller, plan)
+        cases = await self._count_cases(caller.tenant.id, plan)
+        prompt_tokens = completion_tokens = 0
+        bases = set()
+        for configuration in plan.configurations:
+            earlier = await self._find_earlier_usage(caller.tenant.id, plan, configuration)
+            if earlier is not None:
+                bases.add("earlier runs")
+            elif self._limits.generative:
+                bases.add("limits")
+                earlier = (self._limits.prompt_tokens, self._limits.completion_tokens) if plan.answers else (0, 0)
+            prompt, completion = earlier or (0, 0)
+            prompt_tokens += round(prompt * cases)
+            completion_tokens += round(completion * cases)
+        return RunEstimate(
+            cases=cases,
+            configurations=len(plan.configurations),
+            questions=cases * len(plan.configurations),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            basis=" and ".join(sorted(bases)) or "no model is called",
+        )
+
+    async def _complete(self, caller: Principal, plan: RunPlan) -> RunPlan:
+        tenant = caller.tenant.id
+        dataset = await self._datasets.dataset(tenant, plan.dataset_id)
+        plan = replace(plan, dataset_version=plan.dataset_version or dataset.version)
+        cases = await self._count_cases(tenant, plan)
+        if not cases:
+            raise InvalidRequest(f"version {plan.dataset_version} of dataset {dataset.name!r} has no cases")
+        if cases * len(plan.configurations) > MAX_OUTCOMES:
+            raise InvalidRequest(
+                f"a run may ask at most {MAX_OUTCOMES} questions; {cases} cases in {len(plan.configurations)} configurations "
+                f"are {cases * len(plan.configurations)}"
+            )
+        check_names(plan.configurations)
+        for configuration in plan.configurations:
+            await self._asker.check_configuration(caller, configuration, k=plan.k)
+        return plan
+
+    async def _count_cases(self, tenant: TenantId, plan: RunPlan) -> int:
+        return len(await self._read_cases(tenant, plan))
+
+    async def _find_earlier_usage(
+        self, tenant: TenantId, plan: RunPlan, configuration: Mapping[str, Any]
+    ) -> tuple[float, float] | None:
+        """Return the mean tokens of a question in the newest run with the is_equal configuration."""
+        fields = {name: value for name, value in configuration.items() if name != "name"}
+        for run in (await self._runs.runs(tenant, limit=_EARLIER_RUNS)).items:
+            if run.result is None or (run.plan.k, run.plan.answers) != (plan.k, plan.answers):
+                continue
+            for earlier, of in zip(run.plan.configurations, run.result["configurations"], strict=True):
+                is_equal = {name: value for name, value in earlier.items() if name != "name"} == fields
+                if is_equal and of["cases"]:
+                    return of["usage"]["prompt_tokens"] / of["cases"], of["usage"]["completion_tokens"] / of["cases"]
+        return None
+
+    async def compare_run(self, tenant: TenantId, run_id: str, baseline_id: str) -> EvaluationRun:
+        """Return a run whose differences are those from another run, on the cases that both have.
+
+        Raises:
+            NotFound: one of the runs does not exist.
+            Conflict: one of the runs has no result yet.
+        """
+        run, baseline = await self._runs.run(tenant, run_id), await self._runs.run(tenant, baseline_id)
+        for part in (run, baseline):
+            if part.result is None:
+                raise Conflict(f"run {part.id!r} is {part.state.value}; only runs with a result can be compared")
+        outcomes, reference = await self._read_outcomes(tenant, run_id), await self._read_outcomes(tenant, baseline_id)
+        names = [configuration["name"] for configuration in run.plan.configurations]
+        summary = await asyncio.to_thread(summarise_outcomes, outcomes, names, reference)
+        return replace(run, result={**(run.result or {}), "baseline": baseline_id, "differences": summary["differences"]})
+
+    # --- the job
+
+    async def evaluate(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: ask what was not asked yet, summarise, and finish. Idempotent."""
+        await self._runner.run_job(tenant, job_id, attempt, self._run_job)
+
+    async def _run_job(self, run: Run) -> None:
+        run_id = str(run.job.arguments["run_id"])
+        plan = (await self._runs.run(run.tenant, run_id)).plan
+        result = await run.run_until_cancellation(self._ask_all(run, run_id, plan))
+        await self._runs.save_result(run.tenant, run_id, result)
+        state = JobState.PARTIAL if result["reasons"] else JobState.SUCCEEDED
+        counts = {name: result[name] for name in ("cases", "asked", "reasons")}
+        await run.jobs.finish(run.tenant, run.job.id, state, result={"run_id": run_id, **counts})
+
+    async def _ask_all(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
+        tenant = run.tenant
+        dataset = await self._datasets.dataset(tenant, plan.dataset_id)
+        cases = await self._read_cases(tenant, plan)
+        outcomes = {(outcome.case_id, outcome.configuration): outcome for outcome in await self._read_outcomes(tenant, run_id)}
+        caller = await self._tenants.act_for(tenant)
+        loop = QuestionLoop(
+            asker=self._asker,
+            documents=self._documents,
+            runs=self._runs,
+            run=run,
+            run_id=run_id,
+            plan=plan,
+            concurrency=self._limits.concurrency,
+            outcomes=outcomes,
+        )
+        reasons = await loop.ask_cases(caller, cases)
+        changed = (await self._tenants.get(tenant)).state_version != caller.tenant.state_version
+        await run.report_progress(_SUMMARISE, len(outcomes), len(cases) * len(plan.configurations), at_once=True)
+        names = [configuration["name"] for configuration in plan.configurations]
+        summary = await asyncio.to_thread(summarise_outcomes, list(outcomes.values()), names)
+        return {
+            "dataset": _describe_dataset(dataset, plan),
+            "k": plan.k,
+            "cases": len(cases),
+            "asked": len(outcomes),
+            "reasons": reasons,
+            "warnings": _list_warnings(outcomes.values(), changed=changed),
+            **summary,
+        }
+
+    async def _read_cases(self, tenant: TenantId, plan: RunPlan) -> list[EvaluationCase]:
+        cases: list[EvaluationCase] = []
+        cursor: str | None = None
+        while True:
+            page = await self._datasets.cases(tenant, plan.dataset_id, limit=_PAGE, cursor=cursor, version=plan.dataset_version)
+            cases += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return cases
+
+    async def _read_outcomes(self, tenant: TenantId, run_id: str) -> list[CaseOutcome]:
+        outcomes: list[CaseOutcome] = []
+        cursor: str | None = None
+        while True:
+            page: Page[CaseOutcome] = await self._runs.outcomes(tenant, run_id, limit=_PAGE, cursor=cursor)
+            outcomes += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return outcomes
+
+
+def _list_warnings(outcomes: Iterable[CaseOutcome], *, changed: bool) -> list[str]:
+    warnings = ["documents changed during the run, so its cases saw different documents"] if changed else []
+    incomplete = {outcome.case_id for outcome in outcomes if outcome.gold_missing}
+    if incomplete:
+        warnings.append(
+            f"{len(incomplete)} cases have evidence that no visible document has; their results are measured without it"
+        )
+    return warnings
+
+
+def _describe_dataset(dataset: Dataset, plan: RunPlan) -> dict[str, Any]:
+    return {"id": dataset.id, "name": dataset.name, "version": plan.dataset_version}

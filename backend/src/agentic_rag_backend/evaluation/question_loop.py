@@ -1,0 +1,83 @@
+"""The loop of a run: asks every case in every configuration that has no outcome yet, within the budget of tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from agentic_rag_backend.domain.evaluation import CaseOutcome, EvaluationCase, RunPlan
+from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.evaluation.gold import EvidenceFinder
+from agentic_rag_backend.evaluation.question_asking import Asker
+from agentic_rag_backend.jobs.runner import Run
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, RunCatalogue
+
+ASK = "ask"
+
+
+@dataclass(slots=True)
+class QuestionLoop:
+    """Asks the questions of a run. ``outcomes`` are those of earlier attempts; the new ones are added and recorded.
+
+    The configurations of a case follow each other, so that a slow minute of the machine affects all of them alike. Another one
+    begins with each case, because the later ones of a case profit from what the first one has loaded.
+
+    Args:
+        concurrency: cases that are asked at once.
+    """
+
+    asker: Asker
+    documents: DocumentCatalogue
+    runs: RunCatalogue
+    run: Run
+    run_id: str
+    plan: RunPlan
+    concurrency: int
+    outcomes: dict[tuple[str, str], CaseOutcome] = field(default_factory=dict)
+
+    @property
+    def spent_tokens(self) -> int:
+        """Tokens of all outcomes."""
+        return sum(outcome.prompt_tokens + outcome.completion_tokens for outcome in self.outcomes.values())
+
+    async def ask_cases(self, caller: Principal, cases: Sequence[EvaluationCase]) -> list[str]:
+        """Ask what has no outcome, and return the reasons why questions were unasked out.
+
+        Raises:
+            StoreUnavailable, ModelUnavailable: something does not answer now. What was asked is recorded.
+            JobStopped: the run was cancelled.
+        """
+        finder = EvidenceFinder(self.documents, self.run.tenant, partial(self.asker.search_text, caller))
+        total = len(cases) * len(self.plan.configurations)
+        budget, spent = self.plan.max_tokens, self.spent_tokens
+        for start in range(0, len(cases), self.concurrency):
+            await self.run.report_progress(ASK, len(self.outcomes), total)
+            if budget is not None and spent >= budget:
+                if len(self.outcomes) == total:
+                    return []
+                return [f"{total - len(self.outcomes)} of {total} questions were not asked: {budget} tokens are used up"]
+            batch = cases[start : start + self.concurrency]
+            results = await asyncio.gather(*(self._ask_case(caller, finder, case) for case in batch), return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
+                spent += result
+        return []
+
+    async def _ask_case(self, caller: Principal, finder: EvidenceFinder, case: EvaluationCase) -> int:
+        """Ask a case in the configurations that have no outcome. Return the number of tokens."""
+        turn = zlib.crc32(case.id.encode()) % len(self.plan.configurations)
+        order = (*self.plan.configurations[turn:], *self.plan.configurations[:turn])
+        unasked = [configuration for configuration in order if (case.id, configuration["name"]) not in self.outcomes]
+        evidence = await finder.find(case) if unasked else []
+        missing_items, tokens = sum(item.missing for item in evidence), 0
+        for configuration in unasked:
+            outcome = replace(await self.asker.ask(caller, self.plan, configuration, case, evidence), gold_missing=missing_items)
+            await self.runs.save_outcome(self.run.tenant, self.run_id, outcome)
+            self.outcomes[case.id, outcome.configuration] = outcome
+            await self.run.count_save()
+            tokens += outcome.prompt_tokens + outcome.completion_tokens
+        return tokens

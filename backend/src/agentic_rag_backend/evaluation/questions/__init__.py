@@ -1,0 +1,1 @@
+"""Questions made from the documents of a tenant, by rules."""

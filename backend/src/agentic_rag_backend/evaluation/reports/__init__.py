@@ -1,0 +1,1 @@
+"""Summaries of runs, their intervals and gates, and their reports."""

@@ -1,0 +1,166 @@
+"""Reports of a run: Markdown, and one HTML page with plots and without scripts or parts from elsewhere.
+
+Names in a report come from callers. The page escapes them as HTML, the Markdown as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_TEMPLATE = "run_report.html"
+_WIDTH, _LEFT, _RIGHT = 640.0, 160.0, 40.0
+_ROW, _TOP, _BOTTOM = 26.0, 8.0, 26.0
+"""Measures of a plot in pixels: its width, the space for names and numbers, and the height of a row, the head and the axis."""
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>#|"})
+
+Result = Mapping[str, Any]
+
+
+def format_markdown(result: Result) -> str:
+    """Return the report of a run's result as Markdown."""
+    dataset = result["dataset"]
+    lines = [f"# Evaluation of {_plain(dataset['name'])}", ""]
+    lines += [f"Version {dataset['version']} of the dataset, {result['cases']} cases, {result['k']} results each.", ""]
+    lines += [f"- {_plain(note)}" for note in (*result["reasons"], *result["warnings"])]
+    configurations = result["configurations"]
+    header = ["metric", *(_plain(of["name"]) for of in configurations)]
+    rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
+    rows += [[name, *(show(of) for of in configurations)] for name, show in _FIGURES.items()]
+    lines += ["", "## Metrics", "", *_table(header, rows)]
+    if result["differences"]:
+        lines += ["", "## Differences", "", *_table(_DIFFERENCE_COLUMNS, list(map(_difference_cells, result["differences"])))]
+    for by in ("kind", "tag"):
+        rows = _slice_rows(configurations, by)
+        if rows:
+            lines += ["", f"## By {by}", "", *_table([by, "configuration", "cases", "metrics"], rows)]
+    lines += ["", "Intervals are bootstrap intervals of 95 % over the cases; p is that of a permutation test.", ""]
+    return "\n".join(lines)
+
+
+def format_html(result: Result) -> str:
+    """Return the report of a run's result as an HTML page."""
+    configurations = result["configurations"]
+    metrics = list_metrics(configurations)
+    return _load_template().render(
+        result=result,
+        configurations=configurations,
+        metrics=metrics,
+        figures=[(name, [show(of) for of in configurations]) for name, show in _FIGURES.items()],
+        plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
+        differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row), strict=True)) for row in result["differences"]],
+        slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by))],
+        format_estimate=format_estimate,
+    )
+
+
+def list_metrics(configurations: Sequence[Result]) -> list[str]:
+    """Return the names of the metrics that any configuration has, in their order."""
+    return list(dict.fromkeys(name for of in configurations for name in of["metrics"]))
+
+
+@cache
+def _load_template() -> Template:
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(loader=PackageLoader(__package__, "."), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template(_TEMPLATE)
+
+
+def _plot_metric(name: str, configurations: Sequence[Result]) -> Result | None:
+    """Return the places of a plot: one row per configuration with its value and interval. None without a value."""
+    estimates = [(of["name"], of["metrics"][name]) for of in configurations if name in of["metrics"]]
+    largest = max((estimate["interval"][1] for _, estimate in estimates), default=0.0)
+    if not estimates or largest <= 0:
+        return None
+    end = max(1.0, largest)
+    scale = (_WIDTH - _LEFT - _RIGHT) / end
+    rows = [
+        {
+            "name": configuration,
+            "y": _TOP + _ROW * (number + 0.5),
+            "x": _LEFT + scale * estimate["value"],
+            "low": _LEFT + scale * max(0.0, estimate["interval"][0]),
+            "high": _LEFT + scale * estimate["interval"][1],
+            "value": _format_number(estimate["value"]),
+        }
+        for number, (configuration, estimate) in enumerate(estimates)
+    ]
+    bottom = _TOP + _ROW * len(rows)
+    ticks = [{"x": _LEFT + scale * end * part / 4, "text": _format_number(end * part / 4)} for part in range(5)]
+    return {
+        "name": name,
+        "rows": rows,
+        "ticks": ticks,
+        "width": _WIDTH,
+        "height": bottom + _BOTTOM,
+        "bottom": bottom,
+        "top": _TOP,
+    }
+
+
+def _share(name: str, part: str) -> Any:
+    return lambda of: "-" if of[name] is None or of[name][part] is None else _format_number(of[name][part])
+
+
+_FIGURES: Mapping[str, Any] = {
+    "latency p50, p95 (ms)": lambda of: " · ".join(
+        _format_number(of["latency_ms"].get("total", {}).get(name, 0.0)) for name in ("p50", "p95")
+    ),
+    "diversity ratio": _share("diversity", "ratio"),
+    "AUROC of the confidence": _share("calibration", "auroc"),
+    "calibration error": _share("calibration", "ece"),
+    "prompt, completion tokens": lambda of: f"{of['usage']['prompt_tokens']} · {of['usage']['completion_tokens']}",
+    "errors": lambda of: ", ".join(f"{_plain(code)}: {count}" for code, count in of["errors"].items()) or "0",
+}
+_DIFFERENCE_COLUMNS = ("metric", "configuration", "baseline", "difference", "p", "cases")
+
+
+def _difference_cells(row: Result) -> list[str]:
+    return [
+        row["metric"],
+        _plain(row["configuration"]),
+        _plain(row["baseline"]),
+        format_estimate(row, sign="+"),
+        f"{row['p']:.4f}",
+        str(row["count"]),
+    ]
+
+
+def _slice_rows(configurations: Sequence[Result], by: str) -> list[list[str]]:
+    labels = dict.fromkeys(label for of in configurations for label in of["slices"][by])
+    return [
+        [_plain(label), _plain(of["name"]), str(part["cases"]), _list_means(part["metrics"])]
+        for label in labels
+        for of in configurations
+        if (part := of["slices"][by].get(label)) is not None
+    ]
+
+
+def _list_means(metrics: Result) -> str:
+    return ", ".join(f"{name} {_format_number(estimate['value'])}" for name, estimate in metrics.items())
+
+
+def format_estimate(estimate: Result | None, *, sign: str = "") -> str:
+    """Return a value with its interval; a dash for None."""
+    if estimate is None:
+        return "-"
+    low, high = estimate["interval"]
+    return f"{_format_number(estimate['value'], sign)} [{_format_number(low, sign)}, {_format_number(high, sign)}]"
+
+
+def _format_number(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.3f}" if abs(value) < 10 else f"{value:{sign}.0f}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown shows as it is, on one line."""
+    return " ".join(text.split()).translate(_SPECIAL)

@@ -1,0 +1,1 @@
+"""Datasets of questions, and the runs over them."""

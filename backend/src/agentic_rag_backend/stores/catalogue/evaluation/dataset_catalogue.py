@@ -1,0 +1,307 @@
+"""Datasets and their cases."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, Dataset, EvaluationCase, GoldItem
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, write
+from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, decode_cursor, encode_cursor, time_cursor
+from agentic_rag_backend.stores.catalogue.tables import (
+    evaluation_case_documents,
+    evaluation_cases,
+    evaluation_datasets,
+    evaluation_outcomes,
+    evaluation_runs,
+)
+
+_DATASETS, _CASES = "datasets", "cases"
+_cases, _documents = evaluation_cases.c, evaluation_case_documents.c
+_IN_COLUMNS = frozenset({"id", "kind", "source", "documents"})
+
+
+def create_dataset(
+    connection: Connection,
+    tenant: TenantId,
+    name: str,
+    cases: Sequence[EvaluationCase],
+    *,
+    generation: Mapping[str, Any] | None = None,
+    enqueue: Enqueue | None = None,
+) -> Dataset:
+    """Create a dataset with its cases as version 1; without cases, version 0.
+
+    Args:
+        generation: arguments of a job that will generate the cases, which ``enqueue`` adds to the queue.
+
+    Raises:
+        InvalidRequest: the tenant has `MAX_DATASETS` datasets, or there are more than `MAX_CASES` cases.
+    """
+    lock_tenant(connection, tenant)
+    count = connection.execute(
+        select(func.count()).select_from(evaluation_datasets).where(evaluation_datasets.c.tenant_id == tenant.value)
+    ).scalar_one()
+    if count >= MAX_DATASETS:
+        raise InvalidRequest(f"a tenant may have at most {MAX_DATASETS} datasets; it has {count}. Delete some first")
+    dataset_id, job, now = str(uuid.uuid4()), None, utc_now()
+    if generation is not None and enqueue is not None:
+        job = new_job(connection, tenant, JobKind.GENERATE, arguments={**generation, "dataset_id": dataset_id})
+        enqueue(connection, tenant, job)
+    row = {"tenant_id": tenant.value, "id": dataset_id, "name": name, "version": 0, "created_at": now, "updated_at": now}
+    connection.execute(insert(evaluation_datasets), {**row, "job_id": job.id if job is not None else None})
+    return add_cases(connection, tenant, dataset_id, cases) if cases else read_dataset(connection, tenant, dataset_id)
+
+
+def read_dataset(connection: Connection, tenant: TenantId, dataset_id: str) -> Dataset:
+    """Return a dataset, or raise `NotFound`."""
+    row = _read_row(connection, tenant, dataset_id)
+    return _dataset_from(row, _count_kinds(connection, tenant, [dataset_id]).get(dataset_id, {}))
+
+
+def _read_row(connection: Connection, tenant: TenantId, dataset_id: str) -> RowMapping:
+    its = (evaluation_datasets.c.tenant_id == tenant.value, evaluation_datasets.c.id == dataset_id)
+    row = connection.execute(select(evaluation_datasets).where(*its)).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no dataset {dataset_id!r}")
+    return row
+
+
+def _count_kinds(connection: Connection, tenant: TenantId, dataset_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    statement = (
+        select(_cases.dataset_id, _cases.kind, func.count())
+        .where(_cases.tenant_id == tenant.value, _cases.dataset_id.in_(dataset_ids), _cases.removed_in.is_(None))
+        .group_by(_cases.dataset_id, _cases.kind)
+        .order_by(_cases.kind)
+    )
+    kinds: dict[str, dict[str, int]] = {}
+    for dataset_id, kind, count in connection.execute(statement):
+        kinds.setdefault(dataset_id, {})[kind] = count
+    return kinds
+
+
+def _dataset_from(row: RowMapping, kinds: Mapping[str, int]) -> Dataset:
+    fields = {name: row[name] for name in ("id", "name", "version", "job_id", "created_at", "updated_at")}
+    return Dataset(**fields, case_count=sum(kinds.values()), kinds=kinds)
+
+
+def list_datasets(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | None = None) -> Page[Dataset]:
+    """List datasets, newest first."""
+    statement = select(evaluation_datasets).where(evaluation_datasets.c.tenant_id == tenant.value)
+    if cursor is not None:
+        statement = statement.where(beyond(evaluation_datasets, _DATASETS, cursor, newest_first=True))
+    statement = statement.order_by(evaluation_datasets.c.created_at.desc(), evaluation_datasets.c.id.desc())
+    rows = connection.execute(statement.limit(check_limit(limit) + 1)).mappings().all()
+    kinds = _count_kinds(connection, tenant, [row["id"] for row in rows])
+    last_row = rows[limit - 1] if len(rows) > limit else None
+    next_cursor = time_cursor(_DATASETS, last_row["created_at"], last_row["id"]) if last_row is not None else None
+    return Page(tuple(_dataset_from(row, kinds.get(row["id"], {})) for row in rows[:limit]), next_cursor)
+
+
+def add_cases(
+    connection: Connection,
+    tenant: TenantId,
+    dataset_id: str,
+    cases: Sequence[EvaluationCase],
+    *,
+    expected_version: int | None = None,
+) -> Dataset:
+    """Add cases as a new version of a dataset, and return it.
+
+    Args:
+        expected_version: a dataset with another version is returned unchanged, so that a repeated job adds nothing twice.
+
+    Raises:
+        NotFound: there is no such dataset.
+        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included.
+    """
+    lock_tenant(connection, tenant)
+    version = _read_row(connection, tenant, dataset_id)["version"]
+    if expected_version is not None and version != expected_version:
+        return read_dataset(connection, tenant, dataset_id)
+    of_dataset = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id)
+    last_number = connection.execute(select(func.coalesce(func.max(_cases.number), 0)).where(*of_dataset)).scalar_one()
+    if last_number + len(cases) > MAX_CASES:
+        raise InvalidRequest(
+            f"a dataset may have at most {MAX_CASES} cases, removed ones included; it would have {last_number + len(cases)}"
+        )
+    shared = {"tenant_id": tenant.value, "dataset_id": dataset_id}
+    _insert_cases(connection, {**shared, "added_in": version + 1}, list(enumerate(cases, start=last_number + 1)))
+    _set_version(connection, tenant, dataset_id, version + 1)
+    return read_dataset(connection, tenant, dataset_id)
+
+
+def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequence[tuple[int, EvaluationCase]]) -> None:
+    rows = [{**shared, "number": number, **_row_of(case)} for number, case in cases]
+    dataset = {name: shared[name] for name in ("tenant_id", "dataset_id")}
+    sources = [
+        {**dataset, "number": number, "document_id": document_id}
+        for number, case in cases
+        for document_id in dict.fromkeys(case.documents)
+    ]
+    for batch in batches(rows):
+        connection.execute(insert(evaluation_cases), batch)
+    for batch in batches(sources):
+        connection.execute(insert(evaluation_case_documents), batch)
+
+
+def _row_of(case: EvaluationCase) -> dict[str, Any]:
+    content = {name: value for name, value in asdict(case).items() if name not in _IN_COLUMNS}
+    return {"id": str(uuid.uuid4()), "source": case.source.value, "kind": case.kind, "content": plain(content)}
+
+
+def _set_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int) -> None:
+    its = (evaluation_datasets.c.tenant_id == tenant.value, evaluation_datasets.c.id == dataset_id)
+    connection.execute(update(evaluation_datasets).where(*its).values(version=version, updated_at=utc_now()))
+
+
+def list_cases(
+    connection: Connection,
+    tenant: TenantId,
+    dataset_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    version: int | None = None,
+) -> Page[EvaluationCase]:
+    """List the cases of a version (None: the current one) in the order in which they were added.
+
+    Raises:
+        NotFound: there is no such dataset or version.
+    """
+    newest_version = _read_row(connection, tenant, dataset_id)["version"]
+    version = newest_version if version is None else version
+    if not 0 <= version <= newest_version:
+        raise NotFound(f"dataset {dataset_id!r} has the versions 1 to {newest_version}; got {version}")
+    after = 0 if cursor is None else decode_cursor(_CASES, cursor, int)[0]
+    statement = (
+        select(evaluation_cases)
+        .where(_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, _cases.number > after, _belongs_to(version))
+        .order_by(_cases.number)
+        .limit(check_limit(limit) + 1)
+    )
+    rows = connection.execute(statement).mappings().all()
+    next_cursor = encode_cursor(_CASES, (rows[limit - 1]["number"],)) if len(rows) > limit else None
+    return Page(tuple(map(_case_from, rows[:limit])), next_cursor)
+
+
+def _belongs_to(version: int) -> ColumnElement[bool]:
+    return and_(_cases.added_in <= version, or_(_cases.removed_in.is_(None), _cases.removed_in > version))
+
+
+def _case_from(row: RowMapping) -> EvaluationCase:
+    content: dict[str, Any] = dict(row["content"])
+    gold = tuple(GoldItem(**item) for item in content.pop("gold"))
+    content |= {name: tuple(content[name]) for name in ("must_say", "tags")}
+    source = CaseSource(row["source"])
+    return EvaluationCase(**content, id=row["id"], kind=row["kind"], source=source, gold=gold)
+
+
+def remove_case(connection: Connection, tenant: TenantId, dataset_id: str, case_id: str) -> Dataset:
+    """Remove a case from the dataset's next version, and return the dataset. Earlier versions keep it.
+
+    Raises:
+        NotFound: the current version has no such case.
+    """
+    lock_tenant(connection, tenant)
+    version = _read_row(connection, tenant, dataset_id)["version"]
+    statement = (
+        update(evaluation_cases)
+        .where(
+            _cases.tenant_id == tenant.value,
+            _cases.dataset_id == dataset_id,
+            _cases.id == case_id,
+            _cases.removed_in.is_(None),
+        )
+        .values(removed_in=version + 1)
+    )
+    if connection.execute(statement).rowcount == 0:
+        raise NotFound(f"there is no case {case_id!r} in dataset {dataset_id!r}")
+    _set_version(connection, tenant, dataset_id, version + 1)
+    return read_dataset(connection, tenant, dataset_id)
+
+
+def delete_dataset(connection: Connection, tenant: TenantId, dataset_id: str) -> None:
+    """Delete a dataset with its cases, its runs and their outcomes. `NotFound` if there is none."""
+    lock_tenant(connection, tenant)
+    _read_row(connection, tenant, dataset_id)
+    runs = select(evaluation_runs.c.id).where(
+        evaluation_runs.c.tenant_id == tenant.value, evaluation_runs.c.dataset_id == dataset_id
+    )
+    outcomes = evaluation_outcomes.c
+    connection.execute(delete(evaluation_outcomes).where(outcomes.tenant_id == tenant.value, outcomes.run_id.in_(runs)))
+    for table in (evaluation_runs, evaluation_case_documents, evaluation_cases):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.dataset_id == dataset_id))
+    its = (evaluation_datasets.c.tenant_id == tenant.value, evaluation_datasets.c.id == dataset_id)
+    connection.execute(delete(evaluation_datasets).where(*its))
+
+
+def forget_document(connection: Connection, tenant: TenantId, document_id: str) -> int:
+    """Remove the texts of a document from all cases, and return the number of cases that had any.
+
+    Cases that were made from the document are deleted in all versions. Uploaded cases lose the quotes that were looked up for
+    their chunk ids.
+    """
+    join = and_(
+        _documents.tenant_id == _cases.tenant_id,
+        _documents.dataset_id == _cases.dataset_id,
+        _documents.number == _cases.number,
+    )
+    statement = (
+        select(evaluation_cases)
+        .select_from(evaluation_cases.join(evaluation_case_documents, join))
+        .where(_documents.tenant_id == tenant.value, _documents.document_id == document_id)
+    )
+    rows = connection.execute(statement).mappings().all()
+    for row in rows:
+        its = (_cases.tenant_id == tenant.value, _cases.dataset_id == row["dataset_id"], _cases.number == row["number"])
+        sources = (
+            _documents.tenant_id == tenant.value,
+            _documents.dataset_id == row["dataset_id"],
+            _documents.number == row["number"],
+        )
+        if row["source"] == CaseSource.UPLOAD.value:
+            connection.execute(delete(evaluation_case_documents).where(*sources, _documents.document_id == document_id))
+            connection.execute(update(evaluation_cases).where(*its).values(content=_without_quotes(row["content"], document_id)))
+        else:
+            connection.execute(delete(evaluation_case_documents).where(*sources))
+            connection.execute(delete(evaluation_cases).where(*its))
+    return len(rows)
+
+
+def _without_quotes(content: Mapping[str, Any], document_id: str) -> dict[str, Any]:
+    gold = [GoldItem(**item) for item in content["gold"]]
+    stripped = [
+        replace(item, quote="", document=None) if item.chunk_id is not None and item.document == document_id else item
+        for item in gold
+    ]
+    return {**content, "gold": [asdict(item) for item in stripped]}
+
+
+def count_of_document(connection: Connection, tenant: TenantId, document_id: str) -> int:
+    """Return the number of cases that have texts of a document."""
+    its = (_documents.tenant_id == tenant.value, _documents.document_id == document_id)
+    return connection.execute(select(func.count()).select_from(evaluation_case_documents).where(*its)).scalar_one()
+
+
+class DatasetCatalogue(CataloguePart):
+    """Datasets of questions. A change of their cases makes a new version; earlier versions stay readable."""
+
+    create = write(create_dataset)
+    dataset = read(read_dataset)
+    datasets = read(list_datasets)
+    add_cases = write(add_cases)
+    cases = read(list_cases)
+    remove_case = write(remove_case)
+    delete = write(delete_dataset)
