@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_rag_backend.language.questions import Literals
+from agentic_rag_backend.language.questions.kinds import Literals
 from agentic_rag_backend.retrieval.agentic.findings import Reflection
 from agentic_rag_backend.retrieval.hops import share, subject_keys
 from agentic_rag_backend.retrieval.rerank import graph as graph_reranker

@@ -48,7 +48,7 @@ from agentic_rag_backend.answering.answerability.selection import (
 )
 from agentic_rag_backend.answering.answerability.sentence_features import lexical_features
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error, reliability
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.onnx.onnx_sessions import Arithmetic

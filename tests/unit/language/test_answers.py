@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 
 
 def test_items_of_each_kind() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.language.questions import find_literals
+from agentic_rag_backend.language.questions.kinds import find_literals
 
 
 def test_which_parts_of_a_query_are_literal() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 from agentic_rag_backend.language.words import content_forms, names_and_numbers, words
 
 Span = tuple[int, int]

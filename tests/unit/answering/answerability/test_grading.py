@@ -13,7 +13,7 @@ from sample_passages import hit_of
 from agentic_rag_backend.answering.answerability.evidence import PassageText
 from agentic_rag_backend.answering.answerability.grading import ANSWERED, RELEVANT, AnswerabilityGrader, grade_of
 from agentic_rag_backend.answering.answerability.judge import Judgement
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 
 
 class Judge:

@@ -17,8 +17,8 @@ from agentic_rag_backend.answering.answerability.question import read_question
 from agentic_rag_backend.answering.answerability.selection import MAX_CANDIDATES
 from agentic_rag_backend.answering.answerability.sentence_features import lexical_features
 from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS
-from agentic_rag_backend.language.question_parts import split_question
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
+from agentic_rag_backend.language.questions.splitting import split_question
 from agentic_rag_backend.models.embedding.base import TextVectors
 
 ACCORD = PassageText(

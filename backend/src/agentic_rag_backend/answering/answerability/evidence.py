@@ -14,7 +14,7 @@ from agentic_rag_backend.answering.answerability.units import Unit, units_of
 from agentic_rag_backend.language.answers import Span, answer_spans
 from agentic_rag_backend.language.entries.base import BETWEEN_VALUES
 from agentic_rag_backend.language.independence import refers_back
-from agentic_rag_backend.language.questions import AnswerKind, is_related_form
+from agentic_rag_backend.language.questions.kinds import AnswerKind, is_related_form
 from agentic_rag_backend.language.sentences import is_statement
 from agentic_rag_backend.language.words import STOP_WORDS, Word, all_forms, content_forms, words
 

@@ -37,8 +37,8 @@ from agentic_rag_backend.answering.answerability.units import Unit, units_of
 from agentic_rag_backend.answering.answerability.windows import MAX_QUOTATIONS, TOTAL_CHARACTERS, choose_windows
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.language.independence import rate_independence
-from agentic_rag_backend.language.question_parts import split_question
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, asks_twice
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for, asks_twice
+from agentic_rag_backend.language.questions.splitting import split_question
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors, WordEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_measure, is_related_form
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for, find_measure, is_related_form
 from agentic_rag_backend.language.words import Word, comparable, names_and_numbers, words
 
 

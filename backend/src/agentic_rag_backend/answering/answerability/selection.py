@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.answering.answerability.evidence import EvidenceReading
 from agentic_rag_backend.answering.answerability.question import Matrix
 from agentic_rag_backend.answering.answerability.sentence_features import Features, Interaction
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers
 
 FILE = "coefficients.json"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.answering.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.answering.answerability.question import Matrix, has_negation, is_year
-from agentic_rag_backend.language.questions import AnswerKind
+from agentic_rag_backend.language.questions.kinds import AnswerKind
 from agentic_rag_backend.language.vocabulary.word_classes import OPPOSITES
 from agentic_rag_backend.models.embedding.base import TextVectors
 

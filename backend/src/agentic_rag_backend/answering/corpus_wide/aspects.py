@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.language.questions import is_related_form
+from agentic_rag_backend.language.questions.kinds import is_related_form
 from agentic_rag_backend.language.words import comparable, content_forms
 
 

@@ -10,7 +10,7 @@ from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAns
 from agentic_rag_backend.answering.evidence.context import passage_of
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence
-from agentic_rag_backend.language.overviews import describes_itself
+from agentic_rag_backend.language.questions.overviews import describes_itself
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.embedding.base import TextEncoder

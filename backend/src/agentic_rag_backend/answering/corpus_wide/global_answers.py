@@ -30,8 +30,8 @@ from agentic_rag_backend.answering.evidence.context import Context, Passage, Pro
 from agentic_rag_backend.answering.quotations import passage_text, quotations_of
 from agentic_rag_backend.answering.rendering import with_history
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
-from agentic_rag_backend.language.overviews import asks_about_everything
-from agentic_rag_backend.language.questions import asked_for
+from agentic_rag_backend.language.questions.kinds import asked_for
+from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.language.sentences import with_full_stop
 from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.base import TextEncoder

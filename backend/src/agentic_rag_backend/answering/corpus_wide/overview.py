@@ -24,7 +24,7 @@ from agentic_rag_backend.answering.evidence.context import Passage, passage_of, 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
-from agentic_rag_backend.language.questions import is_related_form
+from agentic_rag_backend.language.questions.kinds import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.times import find_years, first_date, has_dates, in_order_of_time
 from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers, words

@@ -13,7 +13,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, find_literals
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for, find_literals
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Re
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
-from agentic_rag_backend.language.overviews import asks_about_everything
+from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
 from agentic_rag_backend.language.descriptions import Description, describe, find_belongings, find_mentions, names_of
-from agentic_rag_backend.language.questions import is_related_form
+from agentic_rag_backend.language.questions.kinds import is_related_form
 from agentic_rag_backend.language.vocabulary.kinds import FIELDS
 from agentic_rag_backend.language.words import content_forms, names_and_numbers, words
 

@@ -16,13 +16,13 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.language.questions import AnswerKind, asked_for
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.base import QueryEncoder, Retriever
 from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.legs import search_all
 from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
-from agentic_rag_backend.retrieval.stages.question_parts import PARTS, search_parts
+from agentic_rag_backend.retrieval.stages.part_searches import PARTS, search_parts
 from agentic_rag_backend.retrieval.themes.overviews import Overviews
 from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 

@@ -19,7 +19,7 @@ from typing import Literal
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.language.questions import AnswerKind, asked_for
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.legs import NEAR, Facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Backing, Query, Retrieval, Trace
-from agentic_rag_backend.language.overviews import asks_about_everything
+from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.query import Backing, Hit, Query, Retrieval, Trace
-from agentic_rag_backend.language.overviews import asks_about_everything, find_named_document, strip_vocabulary
+from agentic_rag_backend.language.questions.overviews import asks_about_everything, find_named_document, strip_vocabulary
 from agentic_rag_backend.language.titles import split_words, words_of_name
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import passes, time_detail

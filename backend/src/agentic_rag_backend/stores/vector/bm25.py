@@ -29,7 +29,7 @@ from types import MappingProxyType
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
-from agentic_rag_backend.language.questions import find_literals
+from agentic_rag_backend.language.questions.kinds import find_literals
 from agentic_rag_backend.language.unspaced import UNSPACED_RUN, make_searchable, split_pairs
 from agentic_rag_backend.stores.vector.base import TermWeights
 

@@ -15,7 +15,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WORK_HEADS,
 )
 from agentic_rag_backend.language.independence import rate_independence, reads_as_prose
-from agentic_rag_backend.language.overviews import describes_itself
+from agentic_rag_backend.language.questions.overviews import describes_itself
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.titles import is_excerpt, is_placeholder
 from agentic_rag_backend.language.words import Word, content_forms, words

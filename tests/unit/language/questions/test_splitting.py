@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.language.question_parts import MAX_CHARACTERS, split_question
+from agentic_rag_backend.language.questions.splitting import MAX_CHARACTERS, split_question
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,25 @@ def test_a_name_that_a_text_uses_is_one_thing() -> None:
 
 WORDS = st.sampled_from(
     [
-        *("what", "which", "how", "does", "is", "the", "of", "in", "and", "or", "between", "differ", "from", "compare", "both", "one", "it"),
+        *(
+            "what",
+            "which",
+            "how",
+            "does",
+            "is",
+            "the",
+            "of",
+            "in",
+            "and",
+            "or",
+            "between",
+            "differ",
+            "from",
+            "compare",
+            "both",
+            "one",
+            "it",
+        ),
         *("Heron", "Tern", "A-17", "/tmp", ",", "?"),
     ]
 )

@@ -42,6 +42,10 @@ _NAMED = (
     r"(?:[A-Z\d/._][^\s,;?!]*|[^\s,;?!]*[\d_/.][^\s,;?!]*)(?:\s+(?:of|the|von|de)?\s*[A-Z\d][^\s,;?!]*)*"
 )
 """A name, or a word with digits or marks, such as "/var/tmp" and "bisect_left"."""
+_PREPOSITION_FIRST = re.compile(rf"{_PREPOSITION}\b", re.IGNORECASE)
+_PREPOSITION_WITHIN = re.compile(rf"\s{_PREPOSITION}\s", re.IGNORECASE)
+_DETERMINER_FIRST = re.compile(rf"{_DETERMINER}\b", re.IGNORECASE)
+_DETERMINER_WITHIN = re.compile(rf"\b{_DETERMINER}\b", re.IGNORECASE)
 _CONJUNCTION = re.compile(r"\s*,?\s+(?:and|or)\s+(?:also\s+)?", re.IGNORECASE)
 _NAME_BEFORE = re.compile(rf"(?:^|(?<=[\s,:(])){_NAMED}$")
 _NAME_AFTER = re.compile(_NAMED)
@@ -119,25 +123,23 @@ def _split_phrases(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _start_of_phrase(before: str, after: str) -> int | None:
     """Return where the phrase before a conjunction starts that has the form of the one after it; None if there is none."""
-    preposition = re.match(rf"{_PREPOSITION}\b", after, re.IGNORECASE)
+    preposition = _PREPOSITION_FIRST.match(after)
     if preposition is not None:
-        places = [match.start() for match in re.finditer(rf"\b{re.escape(preposition[0])}\b", before, re.IGNORECASE)]
-        return places[-1] if places else None
-    determiner = re.match(rf"{_DETERMINER}\b", after, re.IGNORECASE)
-    if determiner is not None:
+        start = before.casefold().rfind(f" {preposition[0].casefold()} ")
+        return start + 1 if start >= 0 else None
+    if _DETERMINER_FIRST.match(after):
         leading = _LEADING.match(before)
         # "the price of A and the weight of B": both phrases have a preposition.
-        if leading is not None and re.search(rf"\s{_PREPOSITION}\s", after[: _end_of_phrase(after)], re.IGNORECASE):
+        if leading is not None and _PREPOSITION_WITHIN.search(after[: _end_of_phrase(after)]):
             return leading.end()
-        places = [match.start() for match in re.finditer(rf"\b{_DETERMINER}\b", before, re.IGNORECASE)]
-        return places[-1] if places else None
+        return max((match.start() for match in _DETERMINER_WITHIN.finditer(before)), default=None)
     name = _NAME_BEFORE.search(before)
     return name.start() if name is not None and _NAME_AFTER.match(after) else None
 
 
 def _end_of_phrase(after: str) -> int:
     name = _NAME_AFTER.match(after)
-    if name is not None and not re.match(rf"(?:{_DETERMINER}|{_PREPOSITION})\b", after, re.IGNORECASE):
+    if name is not None and not _DETERMINER_FIRST.match(after) and not _PREPOSITION_FIRST.match(after):
         return name.end()
     end = _PHRASE_END.search(after)
     return end.start() if end is not None else len(after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, asked_for, asks_twice, find_measure, is_related_form
+from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for, asks_twice, find_measure, is_related_form
 
 
 def test_the_kind_of_answer() -> None:

@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.stages.question_parts import PARTS, search_parts
+from agentic_rag_backend.retrieval.stages.part_searches import PARTS, search_parts
 
 BOTH = "Which is older, Scarrow or Port Elster?"
 FIRST, SECOND = "Which is older, Scarrow?", "Which is older, Port Elster?"

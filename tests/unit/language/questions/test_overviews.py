@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.language.overviews import asks_about_everything, describes_itself, find_named_document, strip_vocabulary
+from agentic_rag_backend.language.questions.overviews import (
+    asks_about_everything,
+    describes_itself,
+    find_named_document,
+    strip_vocabulary,
+)
 
 OF_EVERYTHING = """
 What are the main themes of these documents?

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.language.question_parts import split_question
+from agentic_rag_backend.language.questions.splitting import split_question
 from agentic_rag_backend.retrieval.legs import DEPTH, search_all, united_facts
 
 PARTS = "parts"
@@ -55,7 +55,7 @@ def _unite_hits(retrievals: Sequence[Retrieval]) -> tuple[Hit, ...]:
     A hit is worth its best score, relative to the best hit of that search: what answers one part need not match the others.
     """
     best: dict[str, Hit] = {}
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for retrieval in retrievals:
         top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
         for hit in retrieval.hits:
