@@ -202,6 +202,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /evaluation/runs/{run_id}/outcomes": (Case("run"), Case("run", "cursor", query={"cursor": "{id}"})),
     "DELETE /evaluation/runs/{run_id}": (Case("run"), Case("job")),
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "GET /usage": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "GET /tenants/usage": (Case("tenant", "cursor", query={"cursor": "{id}"}, status=403),),
     "GET /features": NO_ID,
     "PATCH /features": NO_ID,
     "GET /ontology": NO_ID,

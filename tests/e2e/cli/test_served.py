@@ -31,6 +31,17 @@ def test_the_same_folder_again_is_unchanged_and_a_change_is_a_new_version(served
     assert shown.json["version"] == 2
 
 
+def test_usage_is_counted_over_http_and_shown(served: Any) -> None:
+    usage = served.cli("usage", "--by", "key", "--json").json
+    assert usage["requests"] > 0
+    assert (usage["calls"], usage["cost"], usage["currency"]) == (0, 0, "USD")
+    shown = served.cli("usage", "--from", "2026-01-01", "--to", "2026-01-31")
+    assert "2026-01-31" in shown.out
+    assert served.cli("usage", "--from", "yesterday").code == 2
+    tenants = served.cli("tenants", "usage", "--json").json
+    assert [tenant["requests"] > 0 for tenant in tenants if tenant["name"] == "default"] == [True]
+
+
 def test_ingest_says_why_communities_were_not_rebuilt(served: Any) -> None:
     key = served.cli("tenants", "keys", "create", "default", "--scope", "write", "--json").json["key"]
     path = served.cli.folder / "lamp.md"

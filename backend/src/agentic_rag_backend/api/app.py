@@ -29,6 +29,7 @@ from agentic_rag_backend.api.routers import (
     status,
     tenants,
     transfer,
+    usage,
 )
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
 from agentic_rag_backend.container import Container
@@ -54,6 +55,7 @@ _ROUTERS = (
     evaluation_routes,
     status,
     ontology,
+    usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
     transfer,
 )

@@ -37,6 +37,11 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         warn_of_weights(settings)
         container = Container(settings, await open_adapters(settings, stack), work=work)
         container.build()
+        # The last entries are written after the workers have stopped.
+        stack.push_async_callback(container.usage.write_ledger)
+        writing = asyncio.create_task(container.usage.run(), name="usage")
+        stack.push_async_callback(asyncio.wait, [writing])
+        stack.callback(writing.cancel)
         # Registered after the stores, so that workers stop before their stores close.
         stack.push_async_exit(_shutdown_of(container.queue))
         stack.push_async_callback(container.relay.close)

@@ -61,6 +61,7 @@ from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCa
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
 from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 from agentic_rag_backend.stores.catalogue.tenants.transfer import TransferCatalogue
+from agentic_rag_backend.stores.catalogue.usage import UsageCatalogue
 
 __all__ = [
     "ANY_REVISION",
@@ -114,6 +115,7 @@ __all__ = [
     "Topic",
     "TransferCatalogue",
     "TreeCatalogue",
+    "UsageCatalogue",
     "Visibility",
     "Worker",
     "WorkerDirectory",
@@ -144,6 +146,7 @@ class Catalogue:
         self.transfer = TransferCatalogue(database)
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
+        self.usage = UsageCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
+    Date,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -319,6 +321,8 @@ jobs = Table(
     Column("attempt", Integer, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     Column("arguments", Json, nullable=False),
+    # The key of the request that began the job. Null if none did. Its usage is counted for the key.
+    Column("key_id", String),
     Column("error", Json),
     Column("result", Json),
     Column("created_at", UtcDateTime, nullable=False),
@@ -422,6 +426,24 @@ graph_edits = Table(
     Column("draft", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("undone_at", UtcDateTime),
+)
+
+# Model calls and requests of one day, in UTC. The number of rows does not grow with the number of calls.
+usage = Table(
+    "usage",
+    metadata,
+    _tenant_column(),
+    Column("day", Date, primary_key=True),
+    Column("key_id", String, primary_key=True),  # empty: work that no request began
+    Column("model", String, primary_key=True),  # empty, like the stage: requests
+    Column("stage", String, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("failed_calls", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cost_nanos", BigInteger, nullable=False),  # billionths of a unit of the currency
+    Column("unpriced_calls", BigInteger, nullable=False),
 )
 
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
