@@ -123,6 +123,30 @@ async def test_the_operator_sees_tenants_and_a_removed_tenant_has_no_usage(world
     assert (await client.get("/tenants/usage")).status_code == 403
 
 
+async def test_estimates_are_near_what_is_paid(world: tuple[Client, Client], server: ModelServer) -> None:
+    """The calls are exact. The tokens of prompts are estimated from words; see ``docs/guide/usage.md``."""
+    client, _ = world
+    text = "\n\n".join(f"## Part {number}\n\n{TEXT} {'The company sells it. ' * 40}" for number in range(4))
+    server.reset()
+    previewed = (await client.data("POST", "/chunking/preview", json={"text": text}))["ingestion"]
+    by_rules = (await client.data("POST", "/chunking/preview", json={"text": text, "extraction": "rules"}))["ingestion"]
+    assert server.stats().total.calls == 0
+    assert (by_rules["extraction"], by_rules["model_calls"], by_rules["cost"]) == ("rules", 0, 0)
+    assert (previewed["extraction"], previewed["embedding_tokens"], previewed["cost"]) == ("llm", 0, None)
+    await client.upload(text, key="estimated")
+    paid = server.stats().total
+    assert previewed["model_calls"] == paid.calls > 1
+    assert 0.75 < previewed["prompt_tokens"] / paid.prompt_tokens < 1.33
+
+    expected = (await client.rebuild(mode="full", dry_run=True))["result"]
+    server.reset()
+    await client.rebuild(mode="full")
+    paid = server.stats().total
+    assert expected["model_calls"] == paid.calls > 0
+    assert 0.75 < expected["prompt_tokens"] / paid.prompt_tokens < 1.33
+    assert expected["cost"] is None
+
+
 @pytest.mark.parametrize(
     ("params", "named"),
     [

@@ -56,6 +56,7 @@ from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.estimating import IngestionEstimator
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
@@ -96,7 +97,7 @@ from agentic_rag_backend.retrieval.requests.builder import QueryBuilder, Request
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.rerank.scored import TokenVectorCache
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
@@ -354,7 +355,15 @@ class Container:
     @cached_property
     def previews(self) -> ChunkPreviews:
         """Previews the chunks of documents."""
-        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader)
+        settings = self.settings
+        estimator = IngestionEstimator(
+            methods=self.extraction,
+            embedder=self.embedder,
+            tenants=self.catalogue.tenants,
+            default_method=ingestion_options(settings).extraction,
+            embedding_model=settings.embedding_model or DEFAULT_EMBEDDING_MODEL,
+        )
+        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader, estimator)
 
     @cached_property
     def extractions(self) -> ChunkExtractions:
