@@ -31,6 +31,7 @@ GROUPS = {
     "evaluate": {"run", "compare", "report", "runs", "delete", "datasets"},
     "raptor": {"list", "show", "status", "rebuild"},
     "tenants": {"create", "list", "delete", "usage", "keys"},
+    "feedback": {"list", "export"},
     "features": {"show", "set"},
     "models": {"list", "pull", "check"},
 }

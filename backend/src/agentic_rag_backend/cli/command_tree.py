@@ -15,6 +15,7 @@ from agentic_rag_backend.cli.commands import (
     diversity,
     documents,
     evaluate,
+    feedback,
     graph,
     ingest,
     questions,
@@ -171,6 +172,18 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
                     "revoke": command(tenants.revoke_key, operator=True),
                 },
             ),
+        },
+    ),
+    "feedback": CommandGroup(
+        help="Feedback on answers.",
+        commands={
+            "list": list_command(
+                feedback.FEEDBACK,
+                "List feedback, newest first.",
+                rating=feedback.RatingOption,
+                strategy=feedback.StrategyOption,
+            ),
+            "export": command(feedback.export_feedback),
         },
     ),
     "features": CommandGroup(

@@ -39,9 +39,12 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         container.build()
         # The last entries are written after the workers have stopped.
         stack.push_async_callback(container.usage.write_ledger)
-        writing = asyncio.create_task(container.usage.run(), name="usage")
-        stack.push_async_callback(asyncio.wait, [writing])
-        stack.callback(writing.cancel)
+        stack.push_async_callback(container.feedback.write_answers)
+        writers = {"usage": container.usage.run(), "answers": container.feedback.run()}
+        writing = [asyncio.create_task(work, name=name) for name, work in writers.items()]
+        stack.push_async_callback(asyncio.wait, writing)
+        for task in writing:
+            stack.callback(task.cancel)
         # Registered after the stores, so that workers stop before their stores close.
         stack.push_async_exit(_shutdown_of(container.queue))
         stack.push_async_callback(container.relay.close)

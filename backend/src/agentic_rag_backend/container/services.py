@@ -51,6 +51,7 @@ from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, Token
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
+from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
@@ -266,6 +267,12 @@ class Container:
         """Counts model calls and requests, and reports on them."""
         path = self.settings.model_prices
         return UsageService(self._adapters.catalogue.usage, PriceTable() if path is None else read_prices(path))
+
+    @cached_property
+    def feedback(self) -> FeedbackService:
+        """Records answers, and takes feedback on them."""
+        patience_s = 0.0 if self._others is None else 2 * WRITTEN_EVERY_S
+        return FeedbackService(self._adapters.catalogue.feedback, patience_s=patience_s)
 
     @cached_property
     def tenants(self) -> TenantService:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
 from agentic_rag_backend.domain.prices import PriceTable
@@ -12,7 +11,7 @@ from agentic_rag_backend.domain.usage_report import Period, TenantUsage, UsageCo
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Page, UsageCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.telemetry.usage_ledger import UsageLedger, UsageSlot
+from agentic_rag_backend.telemetry.usage_ledger import UsageLedger
 
 WRITTEN_EVERY_S = 2.0
 """Seconds between two writes. A process that is killed loses at most the usage of that time."""
@@ -30,6 +29,7 @@ class UsageService:
     def __init__(self, catalogue: UsageCatalogue, prices: PriceTable) -> None:
         self.ledger = UsageLedger(prices)
         self._catalogue = catalogue
+        self._writing = asyncio.Lock()
 
     async def run(self) -> None:
         """Write the ledger at intervals, until the task is cancelled."""
@@ -38,21 +38,24 @@ class UsageService:
             await self.write_ledger()
 
     async def write_ledger(self) -> bool:
-        """Write what the ledger has collected, and return whether it was written. If not, the ledger keeps it."""
-        counts = self.ledger.take()
-        if not counts:
-            return True
-        # If the caller is cancelled, the counts would otherwise be lost between the ledger and the catalogue.
-        return await asyncio.shield(self._write_counts(counts))
+        """Write what the ledger has collected, also what another task is writing. If that fails, the ledger keeps it.
 
-    async def _write_counts(self, counts: Mapping[UsageSlot, UsageCount]) -> bool:
-        try:
-            await self._catalogue.add(counts)
-        except AgenticRagError as error:
-            self.ledger.restore(counts)
-            _log.warning("usage_not_written", code=error.code, reason=error.message, rows=len(counts))
-            return False
-        return True
+        Return whether everything was written.
+        """
+        # If the caller is cancelled, the counts would otherwise be lost between the ledger and the catalogue.
+        return await asyncio.shield(self._write_counts())
+
+    async def _write_counts(self) -> bool:
+        async with self._writing:
+            counts = self.ledger.take()
+            try:
+                if counts:
+                    await self._catalogue.add(counts)
+            except AgenticRagError as error:
+                self.ledger.restore(counts)
+                _log.warning("usage_not_written", code=error.code, reason=error.message, rows=len(counts))
+                return False
+            return True
 
     async def read_report(
         self, tenant: TenantId, by: UsageGroup, start: date | None = None, end: date | None = None

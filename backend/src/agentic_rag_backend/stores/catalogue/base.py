@@ -38,6 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.model_results import ModelRe
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
+from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
     MAX_KEPT,
@@ -81,6 +82,7 @@ __all__ = [
     "DocumentStatus",
     "Enqueue",
     "Expected",
+    "FeedbackCatalogue",
     "Fence",
     "GenerationCatalogue",
     "GenerationPointer",
@@ -147,6 +149,7 @@ class Catalogue:
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)
+        self.feedback = FeedbackCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)
 

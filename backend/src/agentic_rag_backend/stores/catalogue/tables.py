@@ -446,6 +446,57 @@ usage = Table(
     Column("unpriced_calls", BigInteger, nullable=False),
 )
 
+# How the newest answers were made, and what they used: ids only. No foreign key to documents, which are deleted earlier.
+answers = Table(
+    "answers",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("key_id", String, nullable=False),
+    Column("strategy", String, nullable=False),
+    Column("generator", String, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("grounded", Boolean, nullable=False),
+    Column("citations", Json, nullable=False),  # pairs of marker and chunk
+    Column("documents", Json, nullable=False),  # by chunk
+    Column("created_at", UtcDateTime, nullable=False),
+)
+Index("ix_answers_created", answers.c.tenant_id, answers.c.created_at, answers.c.id)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("answer_id", String, nullable=False),
+    Column("key_id", String, nullable=False),
+    Column("citation", Integer),
+    Column("result", String),
+    Column("chunk_id", String),
+    Column("strategy", String, nullable=False),
+    Column("generator", String, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("grounded", Boolean, nullable=False),
+    Column("rating", String, nullable=False),
+    Column("reason", Text),
+    Column("correction", Text),
+    Column("texts_removed", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+Index("ix_feedback_created", feedback.c.tenant_id, feedback.c.created_at, feedback.c.id)
+Index("ix_feedback_answer", feedback.c.tenant_id, feedback.c.answer_id)
+
+# The documents that the texts of feedback may quote.
+feedback_documents = Table(
+    "feedback_documents",
+    metadata,
+    _tenant_column(),
+    Column("document_id", String, primary_key=True),
+    Column("feedback_id", String, primary_key=True),
+    ForeignKeyConstraint(["tenant_id", "feedback_id"], ["feedback.tenant_id", "feedback.id"]),
+)
+
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
 store_folders = Table(
     "places",

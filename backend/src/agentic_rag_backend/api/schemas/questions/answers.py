@@ -52,6 +52,7 @@ class AnswerUsageView(UsageView):
 
 
 class AnswerView(View):
+    id: str = Field(description="names the answer in `POST /feedback`")
     answer: str = Field(description="the text; `POST /search/dual-level` calls it `synthesized_answer`")
     introduction: str = Field(
         description="sentences without citation at the beginning of `answer`, which state what the quoted sentences are; or empty"
@@ -77,6 +78,7 @@ class AnswerView(View):
         """Return the view of an answer."""
         retrieval = answer.retrieval
         return cls(
+            id=answer.id,
             answer=answer.text,
             introduction=answer.introduction,
             citations=[CitationView.of(citation) for citation in answer.citations],

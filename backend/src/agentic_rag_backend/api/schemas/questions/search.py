@@ -357,6 +357,7 @@ class LevelWeightsView(View):
 
 
 class DualLevelView(View):
+    answer_id: str | None = Field(description="names the answer in `POST /feedback`; null if `synthesize` is false")
     query: str
     low_level_results: list[LowLevelView]
     low_level_facts: list[FactView]
@@ -379,6 +380,7 @@ class DualLevelView(View):
         retrieval, answer = result.retrieval, result.answer
         weights = retrieval.weights or LevelWeights(0.0, 0.0)
         return cls(
+            answer_id=answer.id if answer else None,
             query=query,
             low_level_results=[LowLevelView.of(hit, weights.low) for hit in retrieval.hits],
             low_level_facts=[FactView.of(fact) for fact in retrieval.facts],
