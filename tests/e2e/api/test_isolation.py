@@ -132,6 +132,19 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("answer", "query answer_id", query={"answer_id": "{id}"}, status=200),
         Case("answer", "cursor", query={"cursor": "{id}"}, status=422),
     ),
+    "POST /evaluation/submit": (
+        Case(
+            "chunk",
+            "retrieved_chunk_ids",
+            {"query": "eels", "answer": "Eels.", "retrieved_chunk_ids": ["{id}"], "scores": {"own": 1}},
+            status=201,
+        ),
+        Case("chunk", "alone", {"query": "eels", "answer": "Eels.", "retrieved_chunk_ids": ["{id}"]}, status=422),
+    ),
+    "GET /evaluation/metrics": (
+        Case("name", "query strategy", query={"strategy": "{id}"}, status=200),
+        Case("chunk", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
     "GET /answers/streams/{stream_id}": (Case("stream"),),
     "DELETE /answers/streams/{stream_id}": (Case("stream"),),
     "GET /graph/entities": (
@@ -373,6 +386,8 @@ _VOLATILE: tuple[tuple[str, str], ...] = (
     (r'"timestamp":"[^"]*"', '"timestamp":""'),
     (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),
     (r'"(id|answer_id)":"a_[0-9a-f]{32}"', r'"\1":""'),
+    # The id of a submission.
+    (r'"data":\{"id":"[^"]*","scores"', '"data":{"id":"","scores"'),
     # Whether the same tenant asked before.
     (r'"cache":(?:null|"\w+")', '"cache":null'),
 )

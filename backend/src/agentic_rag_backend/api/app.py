@@ -28,6 +28,7 @@ from agentic_rag_backend.api.routers import (
     prometheus,
     search,
     status,
+    submitted_scores,
     tenants,
     transfer,
     usage,
@@ -57,6 +58,7 @@ _ROUTERS = (
     evaluation_routes,
     status,
     ontology,
+    submitted_scores,
     usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
     transfer,

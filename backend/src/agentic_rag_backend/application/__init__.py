@@ -13,6 +13,7 @@ from agentic_rag_backend.application.evaluations import EvaluationService
 from agentic_rag_backend.application.feedback import AnswerFeedback
 from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
+from agentic_rag_backend.application.scores import SubmittedScores
 from agentic_rag_backend.container import Container
 
 
@@ -36,6 +37,11 @@ class Application:
     def feedback(self) -> AnswerFeedback:
         """Takes and lists feedback on answers."""
         return AnswerFeedback(self.container)
+
+    @property
+    def scores(self) -> SubmittedScores:
+        """Takes scores of answers, and reports their means."""
+        return SubmittedScores(self.container)
 
     @property
     def documents(self) -> DocumentService:

@@ -52,6 +52,7 @@ from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
 from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
+from agentic_rag_backend.evaluation.score_reports import ScoreReports
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
@@ -273,6 +274,11 @@ class Container:
         """Records answers, and takes feedback on them."""
         patience_s = 0.0 if self._others is None else 2 * WRITTEN_EVERY_S
         return FeedbackService(self._adapters.catalogue.feedback, patience_s=patience_s)
+
+    @cached_property
+    def score_reports(self) -> ScoreReports:
+        """Takes scores of answers, and reports their means."""
+        return ScoreReports(self._adapters.catalogue.submitted_scores, self.catalogue.documents)
 
     @cached_property
     def tenants(self) -> TenantService:

@@ -56,6 +56,7 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
+from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
@@ -111,6 +112,7 @@ __all__ = [
     "StoredResponse",
     "Submission",
     "Submitted",
+    "SubmittedScoreCatalogue",
     "SummaryKey",
     "TenantDirectory",
     "TenantSnapshot",
@@ -150,6 +152,7 @@ class Catalogue:
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)
         self.feedback = FeedbackCatalogue(database)
+        self.submitted_scores = SubmittedScoreCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)
 

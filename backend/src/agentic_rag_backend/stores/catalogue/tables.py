@@ -497,6 +497,27 @@ feedback_documents = Table(
     ForeignKeyConstraint(["tenant_id", "feedback_id"], ["feedback.tenant_id", "feedback.id"]),
 )
 
+# Scores of answers that callers measured elsewhere. A submission has a row for each metric.
+submitted_scores = Table(
+    "submitted_scores",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("metric", String, primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("strategy", String, nullable=False),
+    Column("configuration", String, nullable=False),
+    Column("value", Float, nullable=False),
+    Column("computed", Boolean, nullable=False),
+)
+Index(
+    "ix_submitted_scores_group",
+    submitted_scores.c.tenant_id,
+    submitted_scores.c.day,
+    submitted_scores.c.strategy,
+    submitted_scores.c.configuration,
+)
+
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
 store_folders = Table(
     "places",

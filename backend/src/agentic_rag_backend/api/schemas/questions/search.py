@@ -362,9 +362,7 @@ class DualLevelView(View):
     low_level_results: list[LowLevelView]
     low_level_facts: list[FactView]
     high_level_results: list[ThemeView]
-    synthesized_answer: str | None = Field(
-        description="the text, which `POST /answers` calls `answer`; null if `synthesize` is false"
-    )
+    synthesized_answer: str | None = Field(description="`answer` of `POST /answers`; null if `synthesize` is false")
     confidence: float
     grounded: bool
     citations: list[CitationView]
