@@ -32,7 +32,7 @@ class ScoreSubmission:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class SubmittedScore:
     """The value of a metric. ``computed``: by this server, because the caller did not give it."""
 
     value: float
@@ -44,7 +44,7 @@ class RecordedScores:
     """The scores of one submission by metric. ``unknown_chunks``: number of its chunks that are not visible."""
 
     id: str
-    scores: Mapping[str, Score]
+    scores: Mapping[str, SubmittedScore]
     unknown_chunks: int
 
 

@@ -12,7 +12,13 @@ from itertools import accumulate
 from agentic_rag_backend.answering.claims.reading import Claim, read_claims
 from agentic_rag_backend.answering.claims.verifiers.lexical import LexicalVerifier
 from agentic_rag_backend.answering.evidence.context import Passage
-from agentic_rag_backend.domain.score_submission import MAX_CONTEXT_CHARACTERS, RecordedScores, Score, ScoreGroup, ScoreSubmission
+from agentic_rag_backend.domain.score_submission import (
+    MAX_CONTEXT_CHARACTERS,
+    RecordedScores,
+    ScoreGroup,
+    ScoreSubmission,
+    SubmittedScore,
+)
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage_report import Period
 from agentic_rag_backend.errors import InvalidRequest
@@ -83,8 +89,8 @@ class ScoreReports:
         visible_chunks = await self._documents.hydrate(tenant, list(submission.retrieved_chunk_ids))
         contexts = submission.contexts or _within_limit([chunk.chunk.text for chunk in visible_chunks.values()])
         computed = await asyncio.to_thread(compute_scores, submission, contexts)
-        scores = {name: Score(value, computed=True) for name, value in computed.items()}
-        scores |= {name: Score(value, computed=False) for name, value in submission.scores.items()}
+        scores = {name: SubmittedScore(value, computed=True) for name, value in computed.items()}
+        scores |= {name: SubmittedScore(value, computed=False) for name, value in submission.scores.items()}
         if not scores:
             raise InvalidRequest(
                 "there is no score to record: give scores, an answer with expected_answer, contexts or retrieved_chunk_ids, or "

@@ -8,7 +8,7 @@ from datetime import date
 from sqlalchemy import Integer, and_, cast, func, insert, or_, select, tuple_
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.score_submission import MetricMean, Score, ScoreGroup
+from agentic_rag_backend.domain.score_submission import MetricMean, ScoreGroup, SubmittedScore
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage_report import Period
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, read, write
@@ -20,7 +20,7 @@ _GROUP = (scores.c.day, scores.c.strategy, scores.c.configuration)
 ScorePage = Page[tuple[ScoreGroup, Mapping[str, MetricMean]]]
 
 
-def add(connection: Connection, tenant: TenantId, id: str, group: ScoreGroup, values: Mapping[str, Score]) -> None:
+def add(connection: Connection, tenant: TenantId, id: str, group: ScoreGroup, values: Mapping[str, SubmittedScore]) -> None:
     """Record the scores of one submission. `NotFound` if the tenant does not exist."""
     lock_tenant(connection, tenant)
     shared = {"tenant_id": tenant.value, "id": id, "day": group.day}
