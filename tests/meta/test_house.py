@@ -41,7 +41,7 @@ LIMITS: Mapping[str, float] = {
     "functions named by a participle in percent": 2.2,
     "functions of one word in percent": 26.5,
     "class names used twice": 4,
-    "module names used twice": 38,
+    "module names used twice": 39,
     "folders over 15 modules": 1,
     "protocols": 36,
 }
