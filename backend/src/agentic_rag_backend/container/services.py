@@ -48,10 +48,10 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.dataset_service import DatasetService
 from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
+from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
-from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.evaluation.score_reports import ScoreReports
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
