@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from catalogue_checks import contract as catalogue_contract
+from catalogue_checks import feedback as feedback_contract
 from catalogue_checks import idempotency as idempotency_contract
 from catalogue_checks import search_sessions as search_sessions_contract
 from catalogue_checks import store_folders as store_folders_contract
+from catalogue_checks import usage as usage_contract
 from catalogue_checks.samples import TEXT, nothing, submission, tenant
 from job_checks import job_queue as queue_contract
 from job_checks import leases as leases_contract
@@ -45,6 +47,16 @@ async def test_idempotency_keys(catalogue: Catalogue, check: idempotency_contrac
 
 @pytest.mark.parametrize("check", search_sessions_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_search_sessions(catalogue: Catalogue, check: search_sessions_contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.mark.parametrize("check", feedback_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_feedback(catalogue: Catalogue, check: feedback_contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.mark.parametrize("check", usage_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_usage(catalogue: Catalogue, check: usage_contract.Check) -> None:
     await check(catalogue)
 
 

@@ -52,6 +52,7 @@ NOT_MEASURED: Mapping[str, str] = {
     "language/prompt_marks.py": "reads prompts, which are bounded",
     "language/vocabulary/word_classes.py": _IMPORT,
     "ingestion/commit/attaching.py": "reads messages, whose parts are bounded by the parser",
+    "ingestion/prepare/estimating.py": _REQUEST,
     "ingestion/prepare/extracting.py": _REQUEST,
     "ingestion/vectors/mirroring.py": _UPKEEP,
     "ingestion/accept/originals.py": _REQUEST,

@@ -16,11 +16,17 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from agentic_rag_backend.domain.prices import PriceTable
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.telemetry.usage_ledger import UsageLedger
+
+if TYPE_CHECKING:  # its module loads the metrics, which a command that only prints help does not need
+    from agentic_rag_backend.telemetry.metrics import ModelCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,6 +41,21 @@ class Actor:
     """True if a job does the work, so that no request waits for it."""
     ends_at: float | None = None
     """Time on the loop's clock until which a request waits for models. None: no such limit is known."""
+    key_id: str | None = None
+    """Key of the request that began the work. None: no request did."""
+    ledger: UsageLedger | None = None
+    """Counts what the work costs. None: nobody counts it."""
+
+    def charge_call(self, call: ModelCall) -> Usage:
+        """Record a model call that has ended, and return it with its cost."""
+        if self.ledger is None or self.tenant is None:
+            return Usage(unpriced_calls=1)
+        return self.ledger.record_call(self.tenant, self.key_id, call, job=self.job)
+
+    def estimate_cost(self, model: str, usage: Usage) -> float | None:
+        """Return the cost of calls of one model that would be made. None: its price is unknown."""
+        prices = PriceTable() if self.ledger is None else self.ledger.prices
+        return prices.price_usage(model, usage).cost
 
 
 _NOBODY = Actor()
@@ -44,6 +65,12 @@ _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_NOBODY)
 def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None) -> None:
     """Set the tenant for whom the current task, and everything it starts, works from now on. See `Actor`."""
     _ACTOR.set(Actor(tenant, job, ends_at))
+
+
+def charge_to(key_id: str | None, ledger: UsageLedger | None = None) -> None:
+    """Set the key that the current task, and everything it starts, works for. None as ``ledger`` keeps the current one."""
+    actor = current_actor()
+    _ACTOR.set(replace(actor, key_id=key_id, ledger=ledger or actor.ledger))
 
 
 def current_actor() -> Actor:

@@ -23,6 +23,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, UnreadableDocument, error_class
+from agentic_rag_backend.fairness import act_for, charge_to
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.service import JobEndings
 from agentic_rag_backend.knowledge.contradictions.contradiction_finder import LIKELY, ContradictionFilter
@@ -303,7 +304,10 @@ class Embedded:
 
     async def _read_caller(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.
-        return await self.container.authenticator.local_principal(self.tenant_id)
+        act_for(self.tenant_id)
+        caller = await self.container.authenticator.local_principal(self.tenant_id)
+        charge_to(caller.key_id, self.container.usage.ledger)
+        return caller
 
     async def _submit_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
         slots = asyncio.Semaphore(IN_FLIGHT)

@@ -318,6 +318,12 @@ class Settings(BaseSettings):
         "most three quarters",
     )
 
+    model_prices: Path | None = Field(
+        None,
+        description="YAML or JSON file with prices of a million tokens, such as "
+        "`models: {gpt-4o-mini: {input: 0.15, output: 0.60}}`; calls of other models have no cost in usage reports",
+    )
+
     # --- knowledge
     extraction: Literal["rules", "llm", "rules+llm", "graphiti"] | None = Field(
         None,

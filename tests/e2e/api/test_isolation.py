@@ -124,6 +124,27 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     ),
     "POST /search/dual-level": NO_ID,
     "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
+    "POST /feedback": (
+        Case("answer", "answer_id", {"answer_id": "{id}", "rating": "bad"}),
+        Case("answer", "correction", {"answer_id": "{id}", "rating": "bad", "citation": 1, "correction": "stolen"}),
+    ),
+    "GET /feedback": (
+        Case("answer", "query answer_id", query={"answer_id": "{id}"}, status=200),
+        Case("answer", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
+    "POST /evaluation/submit": (
+        Case(
+            "chunk",
+            "retrieved_chunk_ids",
+            {"query": "eels", "answer": "Eels.", "retrieved_chunk_ids": ["{id}"], "scores": {"own": 1}},
+            status=201,
+        ),
+        Case("chunk", "alone", {"query": "eels", "answer": "Eels.", "retrieved_chunk_ids": ["{id}"]}, status=422),
+    ),
+    "GET /evaluation/metrics": (
+        Case("name", "query strategy", query={"strategy": "{id}"}, status=200),
+        Case("chunk", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
     "GET /answers/streams/{stream_id}": (Case("stream"),),
     "DELETE /answers/streams/{stream_id}": (Case("stream"),),
     "GET /graph/entities": (
@@ -202,6 +223,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /evaluation/runs/{run_id}/outcomes": (Case("run"), Case("run", "cursor", query={"cursor": "{id}"})),
     "DELETE /evaluation/runs/{run_id}": (Case("run"), Case("job")),
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "GET /usage": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "GET /tenants/usage": (Case("tenant", "cursor", query={"cursor": "{id}"}, status=403),),
     "GET /features": NO_ID,
     "PATCH /features": NO_ID,
     "GET /ontology": NO_ID,
@@ -252,6 +275,7 @@ async def ids(world: World) -> dict[str, str]:
     streamed = await world.beta.post("/answers", {"query": "Who chairs the society?", "stream": True})
     return {
         "stream": streamed.headers["content-location"].rpartition("/")[2],
+        "answer": (await world.beta.data("POST", "/answers", json={"query": "Who chairs the society?"}))["id"],
         "document": tide["id"],
         "chunk": chunk["id"],
         "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
@@ -283,7 +307,12 @@ async def _evaluation_run(client: Client) -> dict[str, Any]:
 
 def _unknown(kind: str) -> str:
     """Return an id in the kind's format that was never used."""
-    made = {"tenant": f"t_{uuid.uuid4().hex}", "name": "Grumbleweed Society", "key": "grumbleweed/1"}
+    made = {
+        "tenant": f"t_{uuid.uuid4().hex}",
+        "answer": f"a_{uuid.uuid4().hex}",
+        "name": "Grumbleweed Society",
+        "key": "grumbleweed/1",
+    }
     return made.get(kind, str(uuid.uuid4()))
 
 
@@ -356,6 +385,9 @@ _VOLATILE: tuple[tuple[str, str], ...] = (
     (r'"requestId":"[^"]*"', '"requestId":""'),
     (r'"timestamp":"[^"]*"', '"timestamp":""'),
     (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),
+    (r'"(id|answer_id)":"a_[0-9a-f]{32}"', r'"\1":""'),
+    # The id of a submission.
+    (r'"data":\{"id":"[^"]*","scores"', '"data":{"id":"","scores"'),
     # Whether the same tenant asked before.
     (r'"cache":(?:null|"\w+")', '"cache":null'),
 )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from private_files import open_to_others
 
@@ -29,6 +30,30 @@ def test_the_same_folder_again_is_unchanged_and_a_change_is_a_new_version(served
     assert changed.json["summary"] == {"documents": 2, "skipped": 0, "unchanged": 1, "ready": 1, "duplicates": 0}
     shown = served.cli("documents", "show", changed.json["documents"][1]["document_id"], "--json")
     assert shown.json["version"] == 2
+
+
+def test_usage_is_counted_over_http_and_shown(served: Any) -> None:
+    usage = served.cli("usage", "--by", "key", "--json").json
+    assert usage["requests"] > 0
+    assert (usage["calls"], usage["cost"], usage["currency"]) == (0, 0, "USD")
+    shown = served.cli("usage", "--from", "2026-01-01", "--to", "2026-01-31")
+    assert "2026-01-31" in shown.out
+    assert served.cli("usage", "--from", "yesterday").code == 2
+    tenants = served.cli("tenants", "usage", "--json").json
+    assert [tenant["requests"] > 0 for tenant in tenants if tenant["name"] == "default"] == [True]
+
+
+def test_feedback_is_listed_and_exported(served: Any) -> None:
+    answered = served.cli("ask", "Who founded the Kettle Bank?", "--json").json
+    headers = {"Authorization": f"Bearer {served.cli('tenants', 'keys', 'create', 'default', '--json').json['key']}"}
+    body = {"answer_id": answered["id"], "rating": "bad", "correction": "[red]=1+1[/red]"}
+    assert httpx.post(f"{served.url}/api/v1/feedback", headers=headers, json=body).status_code == 200
+    assert "bad" in served.cli("feedback", "list", "--rating", "bad").out
+    assert served.cli("feedback", "list", "--rating", "good", "--json").json == []
+    assert served.cli("feedback", "export", "feedback.jsonl").code == 0
+    (line,) = (served.cli.folder / "feedback.jsonl").read_text().splitlines()
+    assert json.loads(line)["correction"] == body["correction"]
+    assert served.cli("feedback", "export", "feedback.jsonl").code == 1
 
 
 def test_ingest_says_why_communities_were_not_rebuilt(served: Any) -> None:

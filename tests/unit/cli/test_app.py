@@ -30,7 +30,8 @@ GROUPS = {
     "graph": {"entity", "paths", "contradictions", "export", "merge", "split", "rename", "delete", "edits", "undo"},
     "evaluate": {"run", "compare", "report", "runs", "delete", "datasets"},
     "raptor": {"list", "show", "status", "rebuild"},
-    "tenants": {"create", "list", "delete", "keys"},
+    "tenants": {"create", "list", "delete", "usage", "keys"},
+    "feedback": {"list", "export"},
     "features": {"show", "set"},
     "models": {"list", "pull", "check"},
 }
@@ -51,6 +52,7 @@ ALONE = {
     "analyze-diversity",
     "benchmark",
     "status",
+    "usage",
     "doctor",
     "config",
 }

@@ -22,6 +22,8 @@ from agentic_rag_backend.api.routers import (
     chunk_preview,
     documents,
     evaluation_routes,
+    evaluation_scores,
+    feedback,
     jobs,
     probes,
     prometheus,
@@ -29,6 +31,7 @@ from agentic_rag_backend.api.routers import (
     status,
     tenants,
     transfer,
+    usage,
 )
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
 from agentic_rag_backend.container import Container
@@ -45,6 +48,7 @@ _ROUTERS = (
     jobs,
     search,
     answers,
+    feedback,
     graph,
     graph_edits,
     contradictions,
@@ -54,6 +58,8 @@ _ROUTERS = (
     evaluation_routes,
     status,
     ontology,
+    evaluation_scores,
+    usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
     transfer,
 )

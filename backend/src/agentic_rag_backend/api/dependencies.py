@@ -24,7 +24,7 @@ from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
-from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.fairness import act_for, charge_to
 
 _IPV6_NETWORK = 64
 """Size of the IPv6 network that one client usually has."""
@@ -133,6 +133,9 @@ class Requires:
         now, deadline = asyncio.get_running_loop().time(), request.state.deadline.at
         # The rest of the time is for an answer without the model.
         act_for(caller.tenant.id, ends_at=now + FALLBACK_SHARE * (deadline - now))
+        ledger = container_of(request).usage.ledger
+        charge_to(caller.key_id, ledger)
+        ledger.record_request(caller.tenant.id, caller.key_id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         check_scope(caller, self.scope)
         request.state.principal = caller

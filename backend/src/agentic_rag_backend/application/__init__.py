@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from agentic_rag_backend.application.admin import AdminService, WorkService
 from agentic_rag_backend.application.documents import DocumentService
 from agentic_rag_backend.application.evaluations import EvaluationService
+from agentic_rag_backend.application.feedback import AnswerFeedback
 from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
+from agentic_rag_backend.application.scores import SubmittedScores
 from agentic_rag_backend.container import Container
 
 
@@ -30,6 +32,16 @@ class Application:
     def answers(self) -> AnswerWriting:
         """Answers questions."""
         return AnswerWriting(self.container)
+
+    @property
+    def feedback(self) -> AnswerFeedback:
+        """Takes and lists feedback on answers."""
+        return AnswerFeedback(self.container)
+
+    @property
+    def scores(self) -> SubmittedScores:
+        """Takes scores of answers, and reports their means."""
+        return SubmittedScores(self.container)
 
     @property
     def documents(self) -> DocumentService:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from agentic_rag_backend.application.access import requires
@@ -12,6 +13,7 @@ from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Principal, Scope
+from agentic_rag_backend.domain.usage_report import UsageGroup, UsageReport
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Flag
@@ -66,6 +68,13 @@ class AdminService:
     async def read_status(self, caller: Principal) -> dict[str, Any]:
         """Return version, stores, models, features and counts as JSON values."""
         return await describe_status(self.container, caller)
+
+    @requires(Scope.READ)
+    async def read_usage(
+        self, caller: Principal, by: UsageGroup, start: date | None = None, end: date | None = None
+    ) -> UsageReport:
+        """Return model calls, tokens, cost and requests of the tenant. See `UsageService.read_report`."""
+        return await self.container.usage.read_report(caller.tenant.id, by, start, end)
 
     @requires(Scope.READ)
     async def list_flags(self, caller: Principal) -> Sequence[Flag]:

@@ -172,9 +172,11 @@ class DocumentService:
         return await self.container.extractions.of_chunk(caller.tenant.id, chunk_id, extraction)
 
     @requires(Scope.WRITE)
-    async def preview_document(self, caller: Principal, document_id: str, chunking: ChunkingOptions) -> ChunkPreview:
-        """Return the chunks that a stored document would have. Nothing is stored."""
-        return await self.container.previews.of_document(caller.tenant.id, document_id, chunking)
+    async def preview_document(
+        self, caller: Principal, document_id: str, chunking: ChunkingOptions, *, method: str | None = None
+    ) -> ChunkPreview:
+        """Return the chunks that a stored document would have, and the expected cost. Nothing is stored."""
+        return await self.container.previews.of_document(caller.tenant.id, document_id, chunking, method)
 
     @requires(Scope.WRITE)
     async def preview_content(
@@ -185,10 +187,12 @@ class DocumentService:
         *,
         media_type: str | None,
         file_name: str | None = None,
+        method: str | None = None,
     ) -> ChunkPreview:
-        """Return the chunks that a document would have. Nothing is stored."""
-        previews = self.container.previews
-        return await previews.of_content(caller.tenant.id, content, chunking, media_type=media_type, file_name=file_name)
+        """Return the chunks that a document would have, and the expected cost. Nothing is stored."""
+        return await self.container.previews.of_content(
+            caller.tenant.id, content, chunking, media_type=media_type, file_name=file_name, method=method
+        )
 
     @requires(Scope.WRITE)
     async def delete_document(self, caller: Principal, document_id: str, *, expected: Expected = None) -> Job:

@@ -15,12 +15,14 @@ from agentic_rag_backend.cli.commands import (
     diversity,
     documents,
     evaluate,
+    feedback,
     graph,
     ingest,
     questions,
     status,
     tenants,
     themes,
+    usage,
 )
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
@@ -58,6 +60,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
     "optimize-planner": load_plugin("optimize_planner"),
     "migrate": local_command(maintenance.migrate_stores),
     "status": command(status.show_status),
+    "usage": command(usage.show_usage),
     "doctor": doctor.check_deployment,
     "config": maintenance.show_config,
     "documents": CommandGroup(
@@ -160,6 +163,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "create": command(tenants.create_tenant, operator=True),
             "list": list_command(tenants.TENANTS, "List tenants, newest first."),
             "delete": command(tenants.delete_tenant, operator=True),
+            "usage": command(usage.list_tenants_usage, operator=True),
             "keys": CommandGroup(
                 help="Keys of a tenant.",
                 commands={
@@ -168,6 +172,18 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
                     "revoke": command(tenants.revoke_key, operator=True),
                 },
             ),
+        },
+    ),
+    "feedback": CommandGroup(
+        help="Feedback on answers.",
+        commands={
+            "list": list_command(
+                feedback.FEEDBACK,
+                "List feedback, newest first.",
+                rating=feedback.RatingOption,
+                strategy=feedback.StrategyOption,
+            ),
+            "export": command(feedback.export_feedback),
         },
     ),
     "features": CommandGroup(

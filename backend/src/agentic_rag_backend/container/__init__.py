@@ -37,6 +37,14 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         warn_of_weights(settings)
         container = Container(settings, await open_adapters(settings, stack), work=work)
         container.build()
+        # The last entries are written after the workers have stopped.
+        stack.push_async_callback(container.usage.write_ledger)
+        stack.push_async_callback(container.feedback.write_answers)
+        writers = {"usage": container.usage.run(), "answers": container.feedback.run()}
+        writing = [asyncio.create_task(work, name=name) for name, work in writers.items()]
+        stack.push_async_callback(asyncio.wait, writing)
+        for task in writing:
+            stack.callback(task.cancel)
         # Registered after the stores, so that workers stop before their stores close.
         stack.push_async_exit(_shutdown_of(container.queue))
         stack.push_async_callback(container.relay.close)

@@ -43,17 +43,22 @@ from agentic_rag_backend.container.options import (
 )
 from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.prices import PriceTable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.dataset_service import DatasetService
 from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
+from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
+from agentic_rag_backend.evaluation.score_reports import ScoreReports
+from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.prepare.computation import Computation
+from agentic_rag_backend.ingestion.prepare.estimating import IngestionEstimator
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.prepare.reading import IsolatedReader
@@ -63,7 +68,7 @@ from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as REC
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants_round import TenantsRound
 from agentic_rag_backend.ingestion.service import DELETE, DELIVERED_WITHIN_S, INGEST, IngestionService
-from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
@@ -83,6 +88,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.memory import MIB
+from agentic_rag_backend.models.price_file import read_prices
 from agentic_rag_backend.retrieval.base import GraphLeg, QueryEncoder, Stores
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
@@ -93,12 +99,13 @@ from agentic_rag_backend.retrieval.requests.builder import QueryBuilder, Request
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.rerank.scored import TokenVectorCache
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
+from agentic_rag_backend.tenancy.usage import UsageService
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.themes.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.themes.communities.service import CommunityService
@@ -161,15 +168,24 @@ class Container:
             if isinstance(member, cached_property):
                 getattr(self, name)
         for workflow, (queue_name, run) in self.ingestion.list_workflows().items():
-            self.queue.register(workflow, queue_name, run)
+            self._register_workflow(workflow, queue_name, run)
         # Rebuilds have locks of their own: a model that writes summaries must not delay documents.
-        self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
-        self.queue.register(RAPTOR, QueueName.PREPARE, self.raptor.build)
+        self._register_workflow(REBUILD, QueueName.PREPARE, self.communities.rebuild)
+        self._register_workflow(RAPTOR, QueueName.PREPARE, self.raptor.build)
         # A comparison takes the tenant's lock only for each repair.
-        self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
-        self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
-        self.queue.register(EVALUATE, QueueName.PREPARE, self.evaluation_runs.evaluate)
-        self.queue.register(GENERATE, QueueName.PREPARE, self.question_generator.generate)
+        self._register_workflow(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
+        self._register_workflow(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
+        self._register_workflow(EVALUATE, QueueName.PREPARE, self.evaluation_runs.evaluate)
+        self._register_workflow(GENERATE, QueueName.PREPARE, self.question_generator.generate)
+
+    def _register_workflow(self, name: str, queue_name: QueueName, workflow: Workflow) -> None:
+        """Register a workflow whose model calls are counted. `Runner` adds the key of its job."""
+
+        async def run_counted(tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
+            charge_to(None, self.usage.ledger)
+            return await workflow(tenant, job_id, attempt)
+
+        self.queue.register(name, queue_name, run_counted)
 
     # --- jobs
 
@@ -246,6 +262,23 @@ class Container:
             metrics_key=metrics_key.get_secret_value() if metrics_key else None,
             wrong_keys=WrongKeys(self.settings.max_wrong_keys_per_client),
         )
+
+    @cached_property
+    def usage(self) -> UsageService:
+        """Counts model calls and requests, and reports on them."""
+        path = self.settings.model_prices
+        return UsageService(self._adapters.catalogue.usage, PriceTable() if path is None else read_prices(path))
+
+    @cached_property
+    def feedback(self) -> FeedbackService:
+        """Records answers, and takes feedback on them."""
+        patience_s = 0.0 if self._others is None else 2 * WRITTEN_EVERY_S
+        return FeedbackService(self._adapters.catalogue.feedback, patience_s=patience_s)
+
+    @cached_property
+    def score_reports(self) -> ScoreReports:
+        """Takes scores of answers, and reports their means."""
+        return ScoreReports(self._adapters.catalogue.submitted_scores, self.catalogue.documents)
 
     @cached_property
     def tenants(self) -> TenantService:
@@ -335,7 +368,15 @@ class Container:
     @cached_property
     def previews(self) -> ChunkPreviews:
         """Previews the chunks of documents."""
-        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader)
+        settings = self.settings
+        estimator = IngestionEstimator(
+            methods=self.extraction,
+            embedder=self.embedder,
+            tenants=self.catalogue.tenants,
+            default_method=ingestion_options(settings).extraction,
+            embedding_model=settings.embedding_model or DEFAULT_EMBEDDING_MODEL,
+        )
+        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader, estimator)
 
     @cached_property
     def extractions(self) -> ChunkExtractions:

@@ -103,6 +103,8 @@ class Answer:
     """Contradictions of which a cited sentence is one side."""
     nearest: tuple[Citation, ...] = ()
     """Quotations of the passages nearest to a question that is refused because nothing answers it with enough confidence."""
+    id: str = field(default="", compare=False)
+    """Names the answer in feedback. Empty: it is not recorded."""
     introduction: str = ""
     """Sentences at the beginning of ``text`` that state what the quoted sentences are. They have no citation."""
 

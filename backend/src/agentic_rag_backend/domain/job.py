@@ -56,3 +56,5 @@ class Job:
     error: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    key_id: str | None = None
+    """Key of the request that began the job. None: no request did."""

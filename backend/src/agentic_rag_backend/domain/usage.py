@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NANOS = 1_000_000_000
+"""Billionths of a unit of the currency. Sums of integers have no rounding errors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Input and output tokens of a language model; zeros if no model was called.
 
     ``calls`` counts every request sent, retries included. ``failed_calls`` counts requests with an error, a timeout, or a reply
-    that does not match the request.
+    that does not match the request. ``cost_nanos`` is the cost of calls with a known price, in billionths of the currency, and
+    ``unpriced_calls`` counts the others. Two values with equal tokens and calls are equal at any price.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
     failed_calls: int = 0
+    cost_nanos: int = field(default=0, compare=False)
+    unpriced_calls: int = field(default=0, compare=False)
 
     def __add__(self, usage: Usage) -> Usage:
         return Usage(
@@ -24,7 +30,14 @@ class Usage:
             self.completion_tokens + usage.completion_tokens,
             self.calls + usage.calls,
             self.failed_calls + usage.failed_calls,
+            self.cost_nanos + usage.cost_nanos,
+            self.unpriced_calls + usage.unpriced_calls,
         )
+
+    @property
+    def cost(self) -> float | None:
+        """The cost in units of the currency. None: the price of a call is unknown."""
+        return None if self.unpriced_calls else self.cost_nanos / NANOS
 
 
 def calls_and_tokens(usage: Usage) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.jobs.base import PATIENCE_S, Backoff
 from agentic_rag_backend.jobs.coordination.recovery import forgive_kills
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
@@ -195,6 +196,7 @@ class Runner:
             job = await self._retry_step(lambda: jobs.start(tenant, job_id))
         if job.state.ended or job.attempt != attempt:
             return None
+        charge_to(job.key_id)
         return Run(tenant, job, jobs, _written=time.monotonic())
 
     async def run_job(self, tenant: TenantId, job_id: str, attempt: int, step: Step, failed: Failed | None = None) -> None:

@@ -102,6 +102,7 @@ class Attempt:
         self._model, self._purpose, self._account, self._health = model, purpose, account, health
         self._began = time.perf_counter()
         self._ended = False
+        self._actor = current_actor()
         account.add_usage(Usage(calls=1))
 
     def end_attempt(self, outcome: Outcome, *, prompt_tokens: int = 0, completion_tokens: int = 0, answers: bool = False) -> None:
@@ -113,18 +114,19 @@ class Attempt:
         if self._ended:
             return
         self._ended = True
-        self._account.add_usage(Usage(prompt_tokens, completion_tokens, 0, int(outcome != "ok")))
         self._health.note_outcome("ok" if answers else outcome)
-        count_model_call(
-            ModelCall(
-                model=self._model,
-                purpose=self._purpose,
-                outcome=outcome,
-                input_tokens=prompt_tokens,
-                output_tokens=completion_tokens,
-                duration_s=time.perf_counter() - self._began,
-            )
+        call = ModelCall(
+            model=self._model,
+            purpose=self._purpose,
+            outcome=outcome,
+            input_tokens=prompt_tokens,
+            output_tokens=completion_tokens,
+            duration_s=time.perf_counter() - self._began,
         )
+        count_model_call(call)
+        charge = self._actor.charge_call(call)
+        failed = int(outcome != "ok")
+        self._account.add_usage(Usage(prompt_tokens, completion_tokens, 0, failed, charge.cost_nanos, charge.unpriced_calls))
 
     @contextlib.contextmanager
     def watch_failure(self) -> Iterator[None]:

@@ -28,6 +28,7 @@ from agentic_rag_backend.errors import (
 Schema = Mapping[str, Any]
 
 _DOCUMENT = "5f0c7e1a-9b2d-5c3e-8f60-718293a4b5c6"
+_ANSWER = "a_5f0c2a9be3d14c7f8a61b2c3d4e5f607"
 _CHUNK = "3d1f6c2e-8a4b-5c7d-9e0f-1a2b3c4d5e6f"
 _JOB = "0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9"
 _TENANT = "t_0123456789abcdef0123456789abcdef"
@@ -58,6 +59,17 @@ VALUES: Mapping[str, Any] = {
     "revoked_at": None,
     # --- documents and chunks
     "DocumentView.id": _DOCUMENT,
+    "AnswerView.id": _ANSWER,
+    "answer_id": _ANSWER,
+    "key_id": "198b5b98-57d5-471d-b75e-0f8563cffae9",
+    "FeedbackView.rating": "bad",
+    "FeedbackView.citation": 1,
+    "FeedbackView.result": None,
+    "FeedbackView.correction": "The delay was caused by two cracked caissons.",
+    "UsageGroupView.group": "2026-03-02",
+    "currency": "EUR",
+    "RecordedScoresView.scores": {"answer_relevancy": {"value": 0.9, "computed": False}},
+    "ScoreGroupView.metrics": {"faithfulness": {"count": 2, "computed": 1, "mean": 0.75, "minimum": 0.5, "maximum": 1.0}},
     "key": "minutes/2019-05",
     "DocumentView.state": "ready",
     "SubmittedView.state": "pending",

@@ -36,7 +36,7 @@ from agentic_rag_backend.api.responses.resumption import (
     place_of,
 )
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
-from agentic_rag_backend.api.schemas.questions.answers import AnswerView, UsageView
+from agentic_rag_backend.api.schemas.questions.answers import AnswerUsageView, AnswerView
 from agentic_rag_backend.api.schemas.questions.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
 from agentic_rag_backend.api.schemas.questions.search import CitationView, SearchView
 from agentic_rag_backend.application import Application
@@ -47,7 +47,7 @@ router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")
 ANSWER_EVENTS = event_content(
     ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]", "supported": True, "reason": None}),
-    ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
+    ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0, "cost": 0.0}),
 )
 
 
@@ -190,7 +190,7 @@ def _name_event(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]
         case CitationEvent(citation):
             return "citation", _dump_view(CitationView.of(citation))
         case UsageEvent(usage):
-            return "usage", _dump_view(UsageView.model_validate(usage))
+            return "usage", _dump_view(AnswerUsageView.model_validate(usage))
         case DoneEvent(written):
             return "done", dump_parts(AnswerView.of(written), form.parts)
         case ErrorEvent(error):

@@ -32,7 +32,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.prepare.previewing import MAX_PREVIEW_BYTES
 
 router = APIRouter(tags=["documents"], route_class=GuardedRoute)
-_FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})
+_FORM_FIELDS = frozenset({"file", "media_type", "chunking", "extraction", "limit"})
 
 
 @router.post(
@@ -54,6 +54,7 @@ _FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})
                             "file": {"type": "string", "format": "binary"},
                             "media_type": {"type": "string", "maxLength": 200},
                             "chunking": {"type": "string", "description": "a JSON object"},
+                            "extraction": {"type": "string", "description": "method of extraction for `ingestion`"},
                             "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PREVIEWED_CHUNKS},
                         },
                     }
@@ -76,10 +77,12 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     body = _validate_body(await read_json(request))
     options = (body.chunking or chunking_of(None)).options()
     if body.document_id is not None:
-        result = await services.documents.preview_document(caller, body.document_id, options)
+        result = await services.documents.preview_document(caller, body.document_id, options, method=body.extraction)
     else:
         content = (body.text or "").encode("utf-8", errors="surrogatepass")
-        result = await services.documents.preview_content(caller, content, options, media_type=body.media_type)
+        result = await services.documents.preview_content(
+            caller, content, options, media_type=body.media_type, method=body.extraction
+        )
     return wrap_data(request, PreviewView.of(result, limit=body.limit))
 
 
@@ -91,7 +94,9 @@ async def _preview_file(services: Application, caller: Principal, form: FormData
     file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _read_limit(form)
     declared = text_field(form, "media_type") or file.content_type
     content = await file.read(MAX_PREVIEW_BYTES + 1)
-    result = await services.documents.preview_content(caller, content, options, media_type=declared, file_name=file.filename)
+    result = await services.documents.preview_content(
+        caller, content, options, media_type=declared, file_name=file.filename, method=text_field(form, "extraction")
+    )
     return PreviewView.of(result, limit=limit)
 
 

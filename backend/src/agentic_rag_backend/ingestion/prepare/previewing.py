@@ -14,6 +14,7 @@ from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.accept.originals import read_original
 from agentic_rag_backend.ingestion.accept.uploads import DEFAULT_ATTACHMENTS
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkedDocument, ChunkReader
+from agentic_rag_backend.ingestion.prepare.estimating import IngestionEstimate, IngestionEstimator
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
@@ -28,6 +29,8 @@ class ChunkPreview:
     document: ChunkedDocument
     media_type: str
     options: ChunkingOptions
+    estimate: IngestionEstimate | None = None
+    """Expected cost of the ingestion. None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,17 @@ class ChunkPreviews:
     documents: DocumentCatalogue
     blobs: BlobStore
     chunks: ChunkReader
+    estimator: IngestionEstimator
 
     async def of_content(
-        self, tenant: TenantId, content: bytes, options: ChunkingOptions, *, media_type: str | None, file_name: str | None = None
+        self,
+        tenant: TenantId,
+        content: bytes,
+        options: ChunkingOptions,
+        *,
+        media_type: str | None,
+        file_name: str | None = None,
+        method: str | None = None,
     ) -> ChunkPreview:
         """Return the chunks of a document that is not stored.
 
@@ -52,9 +63,11 @@ class ChunkPreviews:
         detected_type = media_type_of(media_type, file_name, sniff_content(content))
         attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if detected_type in ATTACHMENT_READERS else AttachmentOptions()
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
-        return await self._cut_preview(tenant, content, detected_type, processing)
+        return await self._cut_preview(tenant, content, detected_type, processing, method)
 
-    async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> ChunkPreview:
+    async def of_document(
+        self, tenant: TenantId, document_id: str, options: ChunkingOptions, method: str | None = None
+    ) -> ChunkPreview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
 
         Raises:
@@ -64,17 +77,18 @@ class ChunkPreviews:
         document = await self.documents.document(require_tenant(tenant), document_id)
         number = document.current_version or document.latest_version
         version = await self.documents.version(tenant, document_id, number)
+        processing = replace(version.options, chunking=options)
+        if method is None and not self.estimator.methods.unavailable(processing.extraction):
+            method = processing.extraction
         if version.blob_key:
             original = await read_original(self.documents, self.blobs, tenant, document_id)
-            return await self._cut_preview(
-                tenant, original.content, original.media_type, replace(version.options, chunking=options)
-            )
+            return await self._cut_preview(tenant, original.content, original.media_type, processing, method)
         if not version.text:
             raise NotFound(f"document {document_id!r} has no text")
-        return await self._cut_preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
+        return await self._cut_preview(tenant, version.text, version.media_type, processing, method)
 
     async def _cut_preview(
-        self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions
+        self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions, method: str | None
     ) -> ChunkPreview:
         check_options(options.chunking)
         if len(content) > MAX_PREVIEW_BYTES:
@@ -93,4 +107,6 @@ class ChunkPreviews:
         if options.chunking.strategy == "ast" and FORMATS[media_type].language is None:
             reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
             chunked = replace(chunked, failures=(*chunked.failures, Failure("chunk", "not_code", reason)))
-        return ChunkPreview(chunked, media_type, options.chunking)
+        preview = ChunkPreview(chunked, media_type, options.chunking)
+        title = chunked.parsed.title or ""
+        return replace(preview, estimate=await self.estimator.estimate_usage(tenant, title, chunked.chunks, method))

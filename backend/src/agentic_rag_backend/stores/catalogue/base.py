@@ -38,6 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.model_results import ModelRe
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
+from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
     MAX_KEPT,
@@ -55,12 +56,14 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
+from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
 from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 from agentic_rag_backend.stores.catalogue.tenants.transfer import TransferCatalogue
+from agentic_rag_backend.stores.catalogue.usage import UsageCatalogue
 
 __all__ = [
     "ANY_REVISION",
@@ -80,6 +83,7 @@ __all__ = [
     "DocumentStatus",
     "Enqueue",
     "Expected",
+    "FeedbackCatalogue",
     "Fence",
     "GenerationCatalogue",
     "GenerationPointer",
@@ -108,12 +112,14 @@ __all__ = [
     "StoredResponse",
     "Submission",
     "Submitted",
+    "SubmittedScoreCatalogue",
     "SummaryKey",
     "TenantDirectory",
     "TenantSnapshot",
     "Topic",
     "TransferCatalogue",
     "TreeCatalogue",
+    "UsageCatalogue",
     "Visibility",
     "Worker",
     "WorkerDirectory",
@@ -144,6 +150,9 @@ class Catalogue:
         self.transfer = TransferCatalogue(database)
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
+        self.usage = UsageCatalogue(database)
+        self.feedback = FeedbackCatalogue(database)
+        self.submitted_scores = SubmittedScoreCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)
 

@@ -13,6 +13,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -226,7 +227,8 @@ class Database:
                 return call()
 
         try:
-            future = loop.run_in_executor(executor, bounded)
+            # The context has the actor, whose key a new job works for.
+            future = loop.run_in_executor(executor, copy_context().run, bounded)
         except RuntimeError as error:
             raise StoreUnavailable("the catalogue is closed") from error
         try:

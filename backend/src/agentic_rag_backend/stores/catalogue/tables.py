@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
+    Date,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -319,6 +321,8 @@ jobs = Table(
     Column("attempt", Integer, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     Column("arguments", Json, nullable=False),
+    # The key of the request that began the job. Null if none did. Its usage is counted for the key.
+    Column("key_id", String),
     Column("error", Json),
     Column("result", Json),
     Column("created_at", UtcDateTime, nullable=False),
@@ -422,6 +426,96 @@ graph_edits = Table(
     Column("draft", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("undone_at", UtcDateTime),
+)
+
+# Model calls and requests of one day, in UTC. The number of rows does not grow with the number of calls.
+usage = Table(
+    "usage",
+    metadata,
+    _tenant_column(),
+    Column("day", Date, primary_key=True),
+    Column("key_id", String, primary_key=True),  # empty: work that no request began
+    Column("model", String, primary_key=True),  # empty, like the stage: requests
+    Column("stage", String, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("failed_calls", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cost_nanos", BigInteger, nullable=False),  # billionths of a unit of the currency
+    Column("unpriced_calls", BigInteger, nullable=False),
+)
+
+# How the newest answers were made, and what they used: ids only. No foreign key to documents, which are deleted earlier.
+answers = Table(
+    "answers",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("key_id", String, nullable=False),
+    Column("strategy", String, nullable=False),
+    Column("generator", String, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("grounded", Boolean, nullable=False),
+    Column("citations", Json, nullable=False),  # pairs of marker and chunk
+    Column("documents", Json, nullable=False),  # by chunk
+    Column("created_at", UtcDateTime, nullable=False),
+)
+Index("ix_answers_created", answers.c.tenant_id, answers.c.created_at, answers.c.id)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("answer_id", String, nullable=False),
+    Column("key_id", String, nullable=False),
+    Column("citation", Integer),
+    Column("result", String),
+    Column("chunk_id", String),
+    Column("strategy", String, nullable=False),
+    Column("generator", String, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("grounded", Boolean, nullable=False),
+    Column("rating", String, nullable=False),
+    Column("reason", Text),
+    Column("correction", Text),
+    Column("texts_removed", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+Index("ix_feedback_created", feedback.c.tenant_id, feedback.c.created_at, feedback.c.id)
+Index("ix_feedback_answer", feedback.c.tenant_id, feedback.c.answer_id)
+
+# The documents that the texts of feedback may quote.
+feedback_documents = Table(
+    "feedback_documents",
+    metadata,
+    _tenant_column(),
+    Column("document_id", String, primary_key=True),
+    Column("feedback_id", String, primary_key=True),
+    ForeignKeyConstraint(["tenant_id", "feedback_id"], ["feedback.tenant_id", "feedback.id"]),
+)
+
+# Scores of answers that callers measured elsewhere. A submission has a row for each metric.
+submitted_scores = Table(
+    "submitted_scores",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("metric", String, primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("strategy", String, nullable=False),
+    Column("configuration", String, nullable=False),
+    Column("value", Float, nullable=False),
+    Column("computed", Boolean, nullable=False),
+)
+Index(
+    "ix_submitted_scores_group",
+    submitted_scores.c.tenant_id,
+    submitted_scores.c.day,
+    submitted_scores.c.strategy,
+    submitted_scores.c.configuration,
 )
 
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.

@@ -160,6 +160,7 @@ class TreeBuilder:
             "summaries_to_write": count,
             "summaries_reused": len(plan.written) - count,
             **calls_and_tokens(usage),
+            "cost": self._writer.summariser.estimate_cost(usage),
         }
 
 

@@ -11,6 +11,7 @@ from agentic_rag_backend.api.schemas.documents.documents import Chunking, Failur
 from agentic_rag_backend.api.schemas.questions.answers import UsageView
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
+from agentic_rag_backend.ingestion.prepare.estimating import IngestionEstimate
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtraction
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreview
 from agentic_rag_backend.retrieval.options.filters import Whole
@@ -128,6 +129,7 @@ class PreviewBody(Body):
     document_id: str | None = Field(None, max_length=64, description="a stored document, instead of `text`")
     media_type: str = Field("text/markdown", max_length=200, description="media type of `text`; `text/x-python` is source code")
     chunking: Chunking | None = Field(None, description="default: the defaults of an upload")
+    extraction: Method | None = Field(None, description="method of extraction for `ingestion`; default: that of an upload")
     limit: Whole = Field(100, ge=1, le=MAX_PREVIEWED_CHUNKS, description="maximum chunks to return; `count` has all of them")
 
     @model_validator(mode="after")
@@ -169,6 +171,30 @@ class AppliedChunking(View):
     parent_size: int
 
 
+class IngestionEstimateView(View):
+    """What models would cost to ingest the document, except synthetic questions and later summaries."""
+
+    extraction: str = Field(description="method of extraction")
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int = Field(description="by the average length of a reply")
+    embedding_tokens: int = Field(description="tokens of all passages; 0 for an embedder in the server's process")
+    cost: float | None = Field(description="by MODEL_PRICES; null if the price of a model is unknown")
+
+    @classmethod
+    def of(cls, estimate: IngestionEstimate) -> IngestionEstimateView:
+        """Return the view of an estimate."""
+        usage = estimate.extraction
+        return cls(
+            extraction=estimate.method,
+            model_calls=usage.calls,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            embedding_tokens=estimate.embedding_tokens,
+            cost=estimate.cost,
+        )
+
+
 class PreviewView(View):
     """The chunks that a document would have. Nothing was stored."""
 
@@ -181,6 +207,7 @@ class PreviewView(View):
     warnings: list[str] = Field(description="how the text may differ from the file, such as: the encoding was detected")
     failures: list[FailureView] = Field(description="what could not be done as asked, such as a strategy whose model failed")
     usage: UsageView = Field(description="calls and tokens of the language model")
+    ingestion: IngestionEstimateView | None = Field(description="expected cost; null for `graphiti`, whose calls are not known")
 
     @classmethod
     def of(cls, preview: ChunkPreview, *, limit: int) -> PreviewView:
@@ -196,4 +223,5 @@ class PreviewView(View):
             warnings=list(document.parsed.warnings),
             failures=[FailureView.of(failure) for failure in document.failures],
             usage=UsageView.model_validate(document.usage),
+            ingestion=None if preview.estimate is None else IngestionEstimateView.of(preview.estimate),
         )

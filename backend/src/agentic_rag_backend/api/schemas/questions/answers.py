@@ -45,7 +45,14 @@ class UsageView(View):
     failed_calls: int = Field(description="failed requests among them")
 
 
+class AnswerUsageView(UsageView):
+    cost: float | None = Field(
+        description="by the prices of MODEL_PRICES; 0 if no model was called; null if the price of a call is unknown"
+    )
+
+
 class AnswerView(View):
+    id: str = Field(description="names the answer in `POST /feedback`")
     answer: str = Field(description="the text; `POST /search/dual-level` calls it `synthesized_answer`")
     introduction: str = Field(
         description="sentences without citation at the beginning of `answer`, which state what the quoted sentences are; or empty"
@@ -61,7 +68,7 @@ class AnswerView(View):
     contradictions: list[ContradictionView] = Field(description="with a cited sentence as one side, the likeliest first")
     themes: list[ThemeView]
     sources: list[ResultView]
-    usage: UsageView
+    usage: AnswerUsageView
     generator: str
     model: str
     trace: TraceView
@@ -71,6 +78,7 @@ class AnswerView(View):
         """Return the view of an answer."""
         retrieval = answer.retrieval
         return cls(
+            id=answer.id,
             answer=answer.text,
             introduction=answer.introduction,
             citations=[CitationView.of(citation) for citation in answer.citations],
@@ -82,7 +90,7 @@ class AnswerView(View):
             contradictions=[ContradictionView.of(contradiction) for contradiction in answer.contradictions],
             themes=[ThemeView.of(theme, retrieval.weights.high if retrieval.weights else None) for theme in retrieval.themes],
             sources=[ResultView.of(hit) for hit in retrieval.hits],
-            usage=UsageView.model_validate(answer.usage),
+            usage=AnswerUsageView.model_validate(answer.usage),
             generator=answer.generator,
             model=answer.model,
             trace=TraceView.of(retrieval.trace),

@@ -357,13 +357,12 @@ class LevelWeightsView(View):
 
 
 class DualLevelView(View):
+    answer_id: str | None = Field(description="names the answer in `POST /feedback`; null if `synthesize` is false")
     query: str
     low_level_results: list[LowLevelView]
     low_level_facts: list[FactView]
     high_level_results: list[ThemeView]
-    synthesized_answer: str | None = Field(
-        description="the text, which `POST /answers` calls `answer`; null if `synthesize` is false"
-    )
+    synthesized_answer: str | None = Field(description="`answer` of `POST /answers`; null if `synthesize` is false")
     confidence: float
     grounded: bool
     citations: list[CitationView]
@@ -379,6 +378,7 @@ class DualLevelView(View):
         retrieval, answer = result.retrieval, result.answer
         weights = retrieval.weights or LevelWeights(0.0, 0.0)
         return cls(
+            answer_id=answer.id if answer else None,
             query=query,
             low_level_results=[LowLevelView.of(hit, weights.low) for hit in retrieval.hits],
             low_level_facts=[FactView.of(fact) for fact in retrieval.facts],

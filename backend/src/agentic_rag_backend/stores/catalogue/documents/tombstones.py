@@ -17,6 +17,7 @@ from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Expected, Visibility
 from agentic_rag_backend.stores.catalogue.documents.submissions import change_document, require_parent
+from agentic_rag_backend.stores.catalogue.feedback import remove_texts
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, new_job
 from agentic_rag_backend.stores.catalogue.operations import (
     batches,
@@ -148,6 +149,7 @@ def _hide_document(
     change_document(connection, tenant, document_id, {"job_id": job.id})
     raise_state_version(connection, tenant, content=True)
     record_change(connection, tenant, document_id, 0)
+    remove_texts(connection, tenant, document_id)
     enqueue(connection, tenant, job)
     return job
 

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import after_commit
 from agentic_rag_backend.stores.catalogue.operations import job_from
@@ -104,7 +105,7 @@ def new_job(
     version: int | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Insert a queued job and return it."""
+    """Insert a queued job and return it. It works for the key that the caller works for."""
     now = utc_now()
     job = Job(
         id=str(uuid.uuid4()),
@@ -120,6 +121,7 @@ def new_job(
         created_at=now,
         updated_at=now,
         arguments=plain(arguments or {}),
+        key_id=current_actor().key_id,
     )
     row = {name: getattr(job, name) for name in jobs.c.keys() if name != "tenant_id"}  # noqa: SIM118 (a column collection)
     connection.execute(_INSERT, {**row, "tenant_id": tenant.value, "kind": kind.value, "state": job.state.value})

@@ -48,7 +48,8 @@ _AUTHENTICATE = (
 )
 
 
-def _tenant_from(row: RowMapping) -> Tenant:
+def tenant_from(row: RowMapping) -> Tenant:
+    """Return a row of `tenants` as a value."""
     return Tenant(TenantId(row["tenant_id"]), row["name"], TenantState(row["state"]), row["state_version"], row["created_at"])
 
 
@@ -88,13 +89,13 @@ def read_tenant(connection: Connection, tenant: TenantId) -> Tenant:
     row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
     if row is None:
         raise NotFound(f"there is no tenant {tenant}")
-    return _tenant_from(row)
+    return tenant_from(row)
 
 
 def tenant_by_name(connection: Connection, name: str) -> Tenant | None:
     """Return the tenant of that name."""
     row = connection.execute(select(tenants).where(tenants.c.name == name)).mappings().first()
-    return None if row is None else _tenant_from(row)
+    return None if row is None else tenant_from(row)
 
 
 def list_tenants(connection: Connection, *, limit: int, cursor: str | None = None, newest_first: bool = False) -> Page[Tenant]:
@@ -109,7 +110,7 @@ def list_tenants(connection: Connection, *, limit: int, cursor: str | None = Non
         statement = statement.where(beyond(tenants, scope, cursor, newest_first=newest_first))
     order = (tenants.c.created_at, tenants.c.tenant_id)
     statement = statement.order_by(*(column.desc() for column in order) if newest_first else order).limit(limit + 1)
-    listed_tenants = [_tenant_from(row) for row in connection.execute(statement).mappings()]
+    listed_tenants = [tenant_from(row) for row in connection.execute(statement).mappings()]
     last_tenant = listed_tenants[limit - 1] if len(listed_tenants) > limit else None
     return Page(
         tuple(listed_tenants[:limit]), time_cursor(scope, last_tenant.created_at, last_tenant.id.value) if last_tenant else None
@@ -209,7 +210,7 @@ def authenticate(connection: Connection, secret_sha256: str) -> Principal | None
     if row is None:
         return None
     scopes = frozenset(Scope(scope) for scope in row["scopes"])
-    return Principal(_tenant_from(row), scopes, row["key_id"], flags=row["flags"])
+    return Principal(tenant_from(row), scopes, row["key_id"], flags=row["flags"])
 
 
 def read_flags(connection: Connection, tenant: TenantId) -> Mapping[str, Any]:

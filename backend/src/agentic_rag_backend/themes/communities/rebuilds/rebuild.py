@@ -277,6 +277,7 @@ class Rebuilder:
             "summaries_to_write": len(unsummarised),
             "summaries_reused": len(reading.planned) - len(unsummarised),
             **calls_and_tokens(usage),
+            "cost": self._summariser.estimate_cost(usage),
             "modularity": round(reading.modularity, 4),
         }
 

@@ -9,6 +9,7 @@ from typing import Any
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.models.llm.base import (
     INTEGER,
@@ -121,6 +122,10 @@ class Summariser:
         """Return the cost of writing this summary by the model, without calling it."""
         messages = self._make_request(evidence, self._within_budget(evidence)).messages
         return Usage(text_tokens(message.content for message in messages), _REPLY_TOKENS // 2, 1)
+
+    def estimate_cost(self, usage: Usage) -> float | None:
+        """Return the cost of an estimated usage in units of the currency. None: the price of the model is unknown."""
+        return current_actor().estimate_cost(self._asked or self._model.name, usage)
 
     def _within_budget(self, evidence: SummaryEvidence) -> tuple[Fact, ...]:
         room = self._budget_tokens // 2

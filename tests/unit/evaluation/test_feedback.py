@@ -1,0 +1,85 @@
+"""Answers between their response and the catalogue, and feedback on answers of other processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.feedback import AnswerRecord, FeedbackDraft, Rating
+from agentic_rag_backend.domain.query import Retrieval, Trace
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound, StoreUnavailable
+from agentic_rag_backend.evaluation.feedback import FeedbackService
+
+TENANT = TenantId(f"t_{'0' * 32}")
+
+
+class _Rows:
+    """Recorded answers, behind a connection that can fail."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.fails = False
+
+    async def add_answers(self, records: Sequence[tuple[TenantId, AnswerRecord]]) -> None:
+        await asyncio.sleep(0.01)
+        if self.fails:
+            raise StoreUnavailable("the catalogue does not answer")
+        self.ids += [record.id for _, record in records]
+
+    async def submit(self, tenant: TenantId, key_id: str, draft: FeedbackDraft) -> str:
+        if draft.answer_id not in self.ids:
+            raise NotFound("there is no such answer")
+        return draft.answer_id
+
+
+def _service(rows: Any, patience_s: float = 0.0) -> FeedbackService:
+    return FeedbackService(rows, patience_s=patience_s)
+
+
+def _answer(service: FeedbackService) -> str:
+    retrieval = Retrieval(hits=(), trace=Trace(strategy="hybrid"))
+    return service.record_answer(
+        TENANT, "k", Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval)
+    ).id
+
+
+async def test_failed_writes_lose_and_repeat_nothing() -> None:
+    rows = _Rows()
+    service = _service(rows)
+    ids = [_answer(service)]
+    rows.fails = True
+    await service.write_answers()
+    ids.append(_answer(service))
+    rows.fails = False
+    await asyncio.gather(*(service.write_answers() for _ in range(3)))
+    await service.write_answers()
+    assert rows.ids == ids
+
+
+async def test_feedback_waits_for_an_answer_that_is_being_written() -> None:
+    rows = _Rows()
+    service = _service(rows)
+    id = _answer(service)
+    writing = asyncio.create_task(service.write_answers())
+    await asyncio.sleep(0)
+    assert await service.submit(TENANT, "k", FeedbackDraft(answer_id=id, rating=Rating.GOOD)) == id  # type: ignore[comparison-overlap]
+    await writing
+
+
+async def test_feedback_waits_for_an_answer_of_another_process() -> None:
+    rows = _Rows()
+    another, patient, alone = _service(rows), _service(rows, 0.1), _service(rows)
+    draft = FeedbackDraft(answer_id=_answer(another), rating=Rating.BAD)
+    with pytest.raises(NotFound):
+        await alone.submit(TENANT, "k", draft)
+    waiting = asyncio.create_task(patient.submit(TENANT, "k", draft))
+    await asyncio.sleep(0)
+    await another.write_answers()
+    assert await waiting == draft.answer_id  # type: ignore[comparison-overlap]
+    with pytest.raises(NotFound):
+        await patient.submit(TENANT, "k", FeedbackDraft(answer_id="a_0", rating=Rating.BAD))
