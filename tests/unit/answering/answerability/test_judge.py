@@ -193,4 +193,4 @@ async def test_a_question_about_two_things_is_answered_by_what_answers_each() ->
 def split_texts(question: str) -> tuple[str, str]:
     parts = split_question(question)
     assert parts is not None
-    return parts.first, parts.second
+    return parts.first_part, parts.second_part

@@ -48,7 +48,7 @@ from agentic_rag_backend.language.questions.splitting import MAX_CHARACTERS, spl
 def test_a_question_about_two_things_has_two_parts(question: str, first: str, second: str) -> None:
     parts = split_question(question)
     assert parts is not None
-    assert (parts.first, parts.second) == (first, second)
+    assert (parts.first_part, parts.second_part) == (first, second)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_any_text_is_split_into_shorter_questions(words: list[str]) -> None:
         assert parts is None
     if parts is not None:
         longest = len(question) + len("What is ?") + len(question)  # "which one" becomes "which" and the noun that was asked
-        assert all(part.endswith("?") and 1 < len(part) <= longest for part in (parts.first, parts.second))
+        assert all(part.endswith("?") and 1 < len(part) <= longest for part in (parts.first_part, parts.second_part))

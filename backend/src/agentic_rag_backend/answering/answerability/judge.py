@@ -182,9 +182,8 @@ class AnswerJudge:
         parts = split_question(question)
         if parts is None or any(parts.are_one_in(passage.text) for passage in passages):
             return await self._judge_question(question, passages)
-        texts = (question, parts.first, parts.second)
-        whole, first, second = await asyncio.gather(*(self._judge_question(text, passages) for text in texts))
-        return combine_parts(whole, first, second)
+        texts = (question, parts.first_part, parts.second_part)
+        return combine_parts(*await asyncio.gather(*(self._judge_question(text, passages) for text in texts)))
 
     async def _judge_question(self, question: str, passages: Sequence[PassageText]) -> Judgement:
         languages = languages_of(question, passages)
@@ -274,26 +273,26 @@ class AnswerJudge:
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
 
 
-def combine_parts(whole: Judgement, first: Judgement, second: Judgement) -> Judgement:
-    """Return the judgement of a question about two things: what answers each comes first.
+def combine_parts(undivided: Judgement, first_part: Judgement, second_part: Judgement) -> Judgement:
+    """Return the judgement of a question about two things: what answers each comes first_part.
 
     The judgement of the whole question stands if one place answers both, or one is not answered.
     """
-    if not first.quotations or not second.quotations:
-        return whole
-    quotations = [first.quotations[0], second.quotations[0]]
+    if not first_part.quotations or not second_part.quotations:
+        return undivided
+    quotations = [first_part.quotations[0], second_part.quotations[0]]
     if quotations[0].overlaps(quotations[1]):
-        return whole
-    for quotation in whole.quotations:
+        return undivided
+    for quotation in undivided.quotations:
         length = sum(len(chosen.written) for chosen in (*quotations, quotation))
         fits = len(quotations) < MAX_QUOTATIONS and length <= TOTAL_CHARACTERS
         if fits and not any(quotation.overlaps(chosen) for chosen in quotations):
             quotations.append(quotation)
     return replace(
-        whole,
-        confidence=max(whole.confidence, min(first.confidence, second.confidence)),
+        undivided,
+        confidence=max(undivided.confidence, min(first_part.confidence, second_part.confidence)),
         quotations=tuple(quotations),
-        passages=first.passages | second.passages,
+        passages=first_part.passages | second_part.passages,
     )
 
 

@@ -13,7 +13,7 @@ import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, LocalSession, Session, join_path
 from agentic_rag_backend.cli.commands.ingest import SourceSelection, TableOptions, select_sources, show_progress
-from agentic_rag_backend.cli.following import explain_failure, finish_job, follow_job
+from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.intake import Processing
 from agentic_rag_backend.cli.options import drop_unset, split_names
 from agentic_rag_backend.cli.output import Output, count_of, fields, table
@@ -130,10 +130,15 @@ async def generate_dataset(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another seed chooses other questions.")] = 0,
 ) -> None:
-    """Generate a dataset from the tenant's documents, by rules without a model."""
+    """Generate a dataset from the tenant's documents, by rules without a model. They may yield fewer questions, but not none."""
     generate = drop_unset(count=count, kinds=split_names(kinds) if kinds is not None else None, seed=seed)
     dataset = await session.client.post(DATASETS.path, {"name": name, "generate": generate})
-    await finish_job(session, dataset["job_id"], title="questions")
+    job = await follow_job(session.client, dataset["job_id"], title="questions")
+    if job["state"] not in ("succeeded", "partial") or not job["result"]["cases"]:
+        raise AgenticRagError(f"the dataset {name!r} has no questions: {explain_failure(job)}")
+    for note in job["result"].get("reasons", ()):
+        session.output.show(f"note: {note}", style="yellow")
+    session.output.present(job["result"])
 
 
 async def export_dataset(

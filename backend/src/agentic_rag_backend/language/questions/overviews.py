@@ -24,9 +24,10 @@ def _fold(word: str) -> str:
 
 
 _THEMES = _split_words(
-    "theme themes topic topics overview summary summaries summarise summarize summarised summarized outline gist tour thema "
-    "themen hauptthema hauptthemen themenbereiche überblick übersicht zusammenfassung zusammenfassen fasse fasst thème thèmes sujets "
-    "aperçu résumé résume résumer résumez synthèse tema temas tópicos resumen resume resumir resúmeme panorama visión"
+    "theme themes topic topics overview summary summaries summarise summarize summarised summarized outline gist tour "
+    "thema themen hauptthema hauptthemen themenbereiche überblick übersicht zusammenfassung zusammenfassen fasse fasst thème "
+    "thèmes sujets aperçu résumé résume résumer résumez synthèse tema temas tópicos resumen resume resumir resúmeme "
+    "panorama visión"
 )
 """Words that ask for an overview by themselves."""
 _SAYING = _split_words(

@@ -15,46 +15,45 @@ MAX_CHARACTERS = 400
 LEAST_CLAUSE_WORDS = 4
 """Words of a clause that asks something by itself."""
 _MARKS = " ,;.?!"
+# Patterns are for texts with single spaces between words.
 _ASKS = r"(?:what|which|who|whom|whose|when|where|why|how)"
 _VERB = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|must|should)"
 _DETERMINER = r"(?:the|an?|its|his|her|their|our|my|your|each)"
 _PREPOSITION = r"(?:of|in|for|on|at|by|from|to|with|under|between|about|according to|than)"
-_WORD = r"[^\s,;?!]+"
-_SIDE = rf"{_WORD}(?:\s+{_WORD}){{0,11}}?"
-_REST = r"(?P<rest>(?:\s+(?:in|on|for|with|when|according|regarding|concerning)\b[^?]*)?)\W*$"
-_CLAUSES = re.compile(rf"[,;]?\s+and\s+(?=(?:{_PREPOSITION}\s+)?{_ASKS}\b)", re.IGNORECASE)
+_WORD = r"[^\s,;?!]{1,80}"
+_SIDE = rf"{_WORD}(?: {_WORD}){{0,11}}?"
+_REST = r"(?P<rest>(?: (?:in|on|for|with|when|according|regarding|concerning) [^?]{0,200})?)[ ?.!]{0,3}$"
+_CLAUSES = re.compile(rf"[,;]? and (?=(?:{_PREPOSITION} )?{_ASKS}\b)", re.IGNORECASE)
 _REFERS_BACK = re.compile(r"\b(?:it|its|they|them|their|he|him|his|she|her|this|these|those|there|so)\b", re.IGNORECASE)
-_ASKED_NOUN = re.compile(
-    rf"\b(?:what|which)\s+((?!{_VERB}\b)[\w-]+(?:\s+(?!{_VERB}\b)[\w-]+){{0,2}}?)\s+{_VERB}\b", re.IGNORECASE
-)
-_ONE = re.compile(r"\b(which|what)\s+ones?\b", re.IGNORECASE)
+_NOUN_WORD = rf"(?!{_VERB}\b)[\w-]{{1,40}}"
+_ASKED_NOUN = re.compile(rf"\b(?:what|which) ({_NOUN_WORD}(?: {_NOUN_WORD}){{0,2}}?) {_VERB}\b", re.IGNORECASE)
+_ONE = re.compile(r"\b(which|what) ones?\b", re.IGNORECASE)
 _COMPARISONS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\bdifferences?\b.*?\bbetween\s+(?P<first>{_SIDE})\s+and\s+(?P<second>{_SIDE}){_REST}",
-        rf"^how\s+{_VERB}\s+(?P<first>{_SIDE})\s+(?:differ|different)\s+from\s+(?P<second>{_SIDE}){_REST}",
-        rf"^how\s+{_VERB}\s+(?P<first>{_SIDE})\s+and\s+(?P<second>{_SIDE})\s+(?:differ|compare)\b{_REST}",
-        rf"^(?:please\s+)?compare\s+(?P<first>{_SIDE})\s+(?:and|with|to)\s+(?P<second>{_SIDE}){_REST}",
+        rf"\bdifferences? (?:[\w-]{{1,20}} ){{0,4}}?between (?P<first>{_SIDE}) and (?P<second>{_SIDE}){_REST}",
+        rf"^how {_VERB} (?P<first>{_SIDE}) (?:differ|different) from (?P<second>{_SIDE}){_REST}",
+        rf"^how {_VERB} (?P<first>{_SIDE}) and (?P<second>{_SIDE}) (?:differ|compare)\b{_REST}",
+        rf"^(?:please )?compare (?P<first>{_SIDE}) (?:and|with|to) (?P<second>{_SIDE}){_REST}",
     )
 )
+_NAME_WORD = r"[A-Z\d][^\s,;?!]{0,60}"
 _NAMED = (
-    rf"(?!(?i:{_VERB}|{_ASKS}|{_PREPOSITION}|both)\s)(?:(?:the|an?)\s+)?"
-    r"(?:[A-Z\d/._][^\s,;?!]*|[^\s,;?!]*[\d_/.][^\s,;?!]*)(?:\s+(?:of|the|von|de)?\s*[A-Z\d][^\s,;?!]*)*"
+    rf"(?!(?i:{_VERB}|{_ASKS}|{_PREPOSITION}|both) )(?:(?:the|an?) )?"
+    rf"(?:{_NAME_WORD}|[^\s,;?!A-Z\d]{{0,40}}[\d_/.][^\s,;?!]{{0,60}})(?: (?:(?:of|the|von|de) )?{_NAME_WORD}){{0,7}}"
 )
 """A name, or a word with digits or marks, such as "/var/tmp" and "bisect_left"."""
 _PREPOSITION_FIRST = re.compile(rf"{_PREPOSITION}\b", re.IGNORECASE)
-_PREPOSITION_WITHIN = re.compile(rf"\s{_PREPOSITION}\s", re.IGNORECASE)
+_PREPOSITION_WITHIN = re.compile(rf" {_PREPOSITION} ", re.IGNORECASE)
 _DETERMINER_FIRST = re.compile(rf"{_DETERMINER}\b", re.IGNORECASE)
 _DETERMINER_WITHIN = re.compile(rf"\b{_DETERMINER}\b", re.IGNORECASE)
-_CONJUNCTION = re.compile(r"\s*,?\s+(?:and|or)\s+(?:also\s+)?", re.IGNORECASE)
-_NAME_BEFORE = re.compile(rf"(?:^|(?<=[\s,:(])){_NAMED}$")
+_CONJUNCTION = re.compile(r",? (?:and|or) (?:also )?", re.IGNORECASE)
+_NAME_BEFORE = re.compile(rf"(?:^|(?<=[ ,:(])){_NAMED}$")
 _NAME_AFTER = re.compile(_NAMED)
-_RANGE = re.compile(r"\b(?:between|from)\s+$", re.IGNORECASE)
-_BOTH = re.compile(r"\bboth\s+$", re.IGNORECASE)
-_LEADING = re.compile(
-    rf"^\W*(?:(?:{_PREPOSITION}\s+)?{_ASKS}\b(?:\s+(?!{_VERB}\b)[\w-]+){{0,2}}?\s+{_VERB}\b|{_ASKS}\b)\s*", re.IGNORECASE
-)
-_PHRASE_END = re.compile(r"\s+(?:differ|compare|have|has|both|appear|mention|say|require|use|support)\b|[,;?!]|$", re.IGNORECASE)
+_RANGE = re.compile(r"\b(?:between|from) $", re.IGNORECASE)
+_BOTH = re.compile(r"\bboth $", re.IGNORECASE)
+_LEADING = re.compile(rf"^(?:(?:{_PREPOSITION} )?{_ASKS}(?: {_NOUN_WORD}){{0,2}}? {_VERB} |{_ASKS} )", re.IGNORECASE)
+_PHRASE_END = re.compile(r" (?:differ|compare|have|has|both|appear|mention|say|require|use|support)\b|[,;?!]|$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,8 @@ class QuestionParts:
     ``joined`` is the text of both things, such as "A and B". It is empty if the question has two clauses, or compares.
     """
 
-    first: str
-    second: str
+    first_part: str
+    second_part: str
     joined: str = ""
 
     def are_one_in(self, text: str) -> bool:
@@ -79,8 +78,8 @@ def split_question(question: str) -> QuestionParts | None:
     if len(text) > MAX_CHARACTERS:
         return None
     for rule in (_split_clauses, _split_comparison, _split_phrases):
-        for first, second, joined in rule(text):
-            return QuestionParts(f"{first.strip(_MARKS)}?", f"{second.strip(_MARKS)}?", joined)
+        for first_part, second_part, joined in rule(text):
+            return QuestionParts(f"{first_part.strip(_MARKS)}?", f"{second_part.strip(_MARKS)}?", joined)
     return None
 
 
@@ -89,21 +88,20 @@ def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
     match = _CLAUSES.search(text)
     if match is None:
         return
-    first, second = text[: match.start()], text[match.end() :]
-    if _REFERS_BACK.search(second) or min(len(first.split()), len(second.split())) < LEAST_CLAUSE_WORDS:
+    before, after = text[: match.start()], text[match.end() :]
+    if _REFERS_BACK.search(after) or min(len(before.split()), len(after.split())) < LEAST_CLAUSE_WORDS:
         return
-    noun = _ASKED_NOUN.search(first)
+    noun = _ASKED_NOUN.search(before)
     if noun is not None:
-        second = _ONE.sub(lambda one: f"{one[1]} {noun[1]}", second)
-    yield first, second, ""
+        after = _ONE.sub(lambda pronoun: f"{pronoun[1]} {noun[1]}", after)
+    yield before, after, ""
 
 
 def _split_comparison(text: str) -> Iterator[tuple[str, str, str]]:
     for pattern in _COMPARISONS:
         match = pattern.search(text)
         if match is not None:
-            first, second, rest = match["first"], match["second"], match["rest"]
-            yield f"What is {first}{rest}", f"What is {second}{rest}", ""
+            yield f"What is {match['first']}{match['rest']}", f"What is {match['second']}{match['rest']}", ""
 
 
 def _split_phrases(text: str) -> Iterator[tuple[str, str, str]]:

@@ -34,19 +34,19 @@ async def search_parts(query: Query, search: Callable[[Query], Awaitable[Retriev
     if parts is None:
         return await search(query)
     wider = query.with_candidates(DEPTH)
-    texts = {QUESTION: query.text, "first": parts.first, "second": parts.second}
+    texts = {QUESTION: query.text, "first": parts.first_part, "second": parts.second_part}
     outcome = await search_all(query, {name: search(replace(wider, text=text)) for name, text in texts.items()})
-    whole = outcome.found.get(QUESTION) or next(iter(outcome.found.values()))
+    undivided = outcome.found.get(QUESTION) or next(iter(outcome.found.values()))
     lost = tuple(f"the search of the {name} part failed: {code}" for name, code in outcome.failed.items())
     usage = sum((part.usage for part in outcome.found.values()), start=Usage())
-    trace = replace(whole.trace, failures=(*whole.trace.failures, *lost), hidden=(*whole.trace.hidden, *lost))
-    if any(parts.are_one_in(hit.visible.chunk.text) for hit in whole.hits[:NEAREST]):
-        return replace(whole, usage=usage, trace=trace)
+    trace = replace(undivided.trace, failures=(*undivided.trace.failures, *lost), hidden=(*undivided.trace.hidden, *lost))
+    if any(parts.are_one_in(hit.visible.chunk.text) for hit in undivided.hits[:NEAREST]):
+        return replace(undivided, usage=usage, trace=trace)
     retrievals = list(outcome.found.values())
-    trace = replace(trace, details={**trace.details, PARTS: [parts.first, parts.second]})
+    trace = replace(trace, details={**trace.details, PARTS: [parts.first_part, parts.second_part]})
     hits = _unite_hits(retrievals)
     facts = united_facts(retrievals)[: max(len(retrieval.facts) for retrieval in retrievals)]
-    return replace(whole, hits=hits, facts=facts, usage=usage, trace=trace)
+    return replace(undivided, hits=hits, facts=facts, usage=usage, trace=trace)
 
 
 def _unite_hits(retrievals: Sequence[Retrieval]) -> tuple[Hit, ...]:
@@ -54,13 +54,13 @@ def _unite_hits(retrievals: Sequence[Retrieval]) -> tuple[Hit, ...]:
 
     A hit is worth its best score, relative to the best hit of that search: what answers one part need not match the others.
     """
-    best: dict[str, Hit] = {}
+    hits_by_id: dict[str, Hit] = {}
     total: defaultdict[str, float] = defaultdict(float)
     for retrieval in retrievals:
         top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
         for hit in retrieval.hits:
             share = hit.score / top
             total[hit.id] += share
-            if hit.id not in best or share > best[hit.id].score:
-                best[hit.id] = replace(hit, score=share, scores={**hit.scores, "combined": share})
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -total[hit.id], hit.id)))
+            if hit.id not in hits_by_id or share > hits_by_id[hit.id].score:
+                hits_by_id[hit.id] = replace(hit, score=share, scores={**hit.scores, "combined": share})
+    return tuple(sorted(hits_by_id.values(), key=lambda hit: (-hit.score, -total[hit.id], hit.id)))
