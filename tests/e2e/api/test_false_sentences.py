@@ -126,7 +126,7 @@ async def ask(client: Client, sse: Callable[[httpx.Response], Any], body: dict[s
         answer: dict[str, Any] = response.json()["data"]
         return answer
     events = sse(response)
-    assert events[-1][1] == "done"
+    assert events[-1][1] == "done", events[-1]
     done: dict[str, Any] = events[-1][2]
     tokens = [data for _, name, data in events if name == "token"]
     assert "".join(token["text"] for token in tokens) == done["answer"]
