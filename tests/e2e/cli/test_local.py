@@ -107,7 +107,7 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
     refused = cli("demo", "--corpus", "notes", "--question", "What is the boiling point of tungsten?")
     assert refused.code == 1
     assert "1 of 1 answers have no citation" in refused.err
-    assert refused.out.rstrip().rpartition("\n")[2].startswith("hint: a better encoder")
+    assert refused.out.rstrip().rpartition("\n")[2].startswith("hint: 'agentic-rag models pull")
 
 
 @pytest.mark.slow

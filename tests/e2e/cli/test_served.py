@@ -434,8 +434,8 @@ def test_it_starts_stops_and_starts_again_with_the_same_key_and_shows_the_file(c
     cli = replace(cli, environment={"LOG_FORMAT": log_format, "LOG_LEVEL": "debug"})
     first = cli.start("serve", "--port", "0")
     shown, key = _first_lines(cli, first)
-    assert shown.count("hint: a better encoder") == 1
-    assert "better encoder" not in (cli.folder / "stderr.txt").read_text()
+    assert shown.count("hint: 'agentic-rag models pull") == 1
+    assert "models pull" not in (cli.folder / "stderr.txt").read_text()
     command = shown.rpartition("show them with: ")[2]
     read = subprocess.run(command, shell=True, cwd=cli.folder, capture_output=True, text=True, check=True)
     kept = json.loads(read.stdout)

@@ -57,6 +57,7 @@ def test_a_question_about_two_things_has_two_parts(question: str, first: str, se
         "Who built the lock?",
         "When was the Heron built and where did it sail?",
         "How and when did the ferry sink?",
+        "How do the Heron and the Tern depend on one another?",
         "What happened between 1348 and 1350?",
         "What did they buy and sell?",
         "Which ships are old and slow?",

@@ -1,7 +1,8 @@
 """Splits a question about two things into a question about each.
 
 "How does A differ from B?" asks about A and about B, and so does "What are the prices of A and of B?". The rules know English. A
-question stays whole if its second part says "it", because then one passage is likely to answer both.
+question stays whole if its second part says "it", or if it asks what two things have to do with each other: one passage is likely
+to answer both.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ _DETERMINER_WITHIN = re.compile(rf"\b{_DETERMINER}\b", re.IGNORECASE)
 _CONJUNCTION = re.compile(r",? (?:and|or) (?:also )?", re.IGNORECASE)
 _NAME_BEFORE = re.compile(rf"(?:^|(?<=[ ,:(])){_NAMED}$")
 _NAME_AFTER = re.compile(_NAMED)
+_RECIPROCAL = re.compile(
+    r"\b(?:one another|each other|together|relat(?:e|ed|ion|ionship)|connect(?:ed|ion)?|links?|linked)\b", re.IGNORECASE
+)
 _RANGE = re.compile(r"\b(?:between|from) $", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth $", re.IGNORECASE)
 _LEADING = re.compile(rf"^(?:(?:{_PREPOSITION} )?{_ASKS}(?: {_NOUN_WORD}){{0,2}}? {_VERB} |{_ASKS} )", re.IGNORECASE)
@@ -75,7 +79,7 @@ class QuestionParts:
 def split_question(question: str) -> QuestionParts | None:
     """Return the two questions that ``question`` asks at once; None if it asks one."""
     text = " ".join(question.split())
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > MAX_CHARACTERS or _RECIPROCAL.search(text):
         return None
     for rule in (_split_clauses, _split_comparison, _split_phrases):
         for first_part, second_part, joined in rule(text):
