@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from tests.e2e.api.conftest import Client, World
 
+from agentic_rag_backend.domain.evaluation import CaseOutcome
+from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.reports.gates import check_gate, parse_gate
+from agentic_rag_backend.stores.catalogue.pages import encode_cursor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -104,6 +107,11 @@ async def test_a_run_measures_and_compares_configurations(world: World) -> None:
     assert {row["baseline"] for row in compared["result"]["differences"]} == {"worse (baseline run)"}
     listed = await client.data("GET", "/evaluation/runs", params={"dataset": dataset["id"]})
     assert [(item["id"], item["result"]) for item in listed] == [(second["id"], None), (run["id"], None)]
+    apart = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "apart", "cases": CASES[:1]})
+    third = await run_of(client, apart["id"], configurations=configurations[:1], metrics=["recall"])
+    response = await client.get(f"/evaluation/runs/{third['id']}", params={"baseline": run["id"]})
+    assert (response.status_code, "no case in common" in response.text) == (409, True)
+    assert (await client.delete(f"/evaluation/datasets/{apart['id']}")).status_code == 204
     assert (await client.delete(f"/evaluation/runs/{second['id']}")).status_code == 204
     assert (await client.delete(f"/evaluation/datasets/{dataset['id']}")).status_code == 204
     assert (await client.get(f"/evaluation/runs/{run['id']}")).status_code == 404
@@ -121,6 +129,9 @@ async def test_datasets_survive_new_chunks_but_not_the_deletion_of_their_documen
     path = f"/evaluation/datasets/{dataset['id']}/cases"
     assert (await client.data("POST", path, status=201, json={"answer": saved}))["version"] == 2
     assert [item["source"] for item in await client.data("GET", path)] == ["upload", "answer"]
+
+    unseen = {**saved, "citations": [{"chunk_id": "no chunk", "quote": "a text of a deleted document"}]}
+    assert (await client.post(path, {"answer": unseen})).status_code == 422, "no deletion would remove the quote"
 
     again = await client.data("POST", f"/documents/{mill['id']}/chunks", status=202, json={"chunk_size": 20, "overlap": 0})
     assert (await client.ended(again["job_id"]))["state"] == "succeeded"
@@ -163,6 +174,34 @@ async def test_questions_are_generated_from_the_tenants_documents(world: World) 
         for item in case["gold"]:
             texts = [chunk["content"] for chunk in await client.data("GET", f"/documents/{item['document']}/chunks")]
             assert any(item["quote"] in text for text in texts), item
+
+
+async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may take hours: a tenant's runs follow each other, and its documents do not wait for them."""
+    client = await filled(world, "room")
+    dataset = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "one", "cases": CASES[:1]})
+    asked, may_answer, ask = asyncio.Semaphore(0), asyncio.Event(), Asker.ask
+
+    async def ask_late(*arguments: Any) -> CaseOutcome:
+        asked.release()
+        await may_answer.wait()
+        return await ask(*arguments)
+
+    monkeypatch.setattr(Asker, "ask", ask_late)
+    body = {"dataset": dataset["id"], "configurations": [{"name": "a", "strategy": "sparse"}], "metrics": ["recall"]}
+    runs = [await client.data("POST", "/evaluation/runs", status=202, json=body) for _ in range(5)]
+    await asyncio.wait_for(asked.acquire(), 10)
+    document = await client.data("POST", "/documents", status=202, json={"text": "The pier of Port Halden is long."})
+    assert (await client.ended(document["job_id"], within_s=10))["state"] == "succeeded"
+    assert asked.locked(), "one run asks at a time"
+    waiting = await client.data("POST", f"/jobs/{runs[-1]['job_id']}/cancel", status=202)
+    assert (await client.ended(waiting["job_id"], within_s=10))["state"] == "cancelled", "a run that waits can be cancelled"
+    may_answer.set()
+    assert {(await client.ended(run["job_id"]))["state"] for run in runs[:-1]} == {"succeeded"}
+    may_answer.clear()
+    runs = [await client.data("POST", "/evaluation/runs", status=202, json=body) for _ in range(2)]
+    assert (await client.delete(f"/evaluation/datasets/{dataset['id']}")).status_code == 204
+    assert {(await client.ended(run["job_id"]))["state"] for run in runs} == {"cancelled"}, "a dataset takes its runs along"
 
 
 async def test_files_of_jsonl_and_csv(world: World) -> None:
@@ -210,6 +249,7 @@ async def test_bad_requests_name_the_limit(world: World) -> None:
         ({"configurations": [{"name": "a", "options": {"nosuch": 1}}]}, "nosuch"),
         ({"configurations": [{"name": "a", "rerank": "nosuch"}]}, "nosuch"),
         ({"configurations": [{"name": "a"}, {"name": "a"}]}, "'a' occurs 2 times"),
+        ({"configurations": [{"name": "a\x1b[2J"}]}, "printable"),
         ({"k": 101}, "100"),
         ({"version": 2}, "the versions 1 to 1; got 2"),
         ({"metrics": ["nosuch"]}, "recall"),
@@ -218,6 +258,11 @@ async def test_bad_requests_name_the_limit(world: World) -> None:
         response = await client.post("/evaluation/runs", {**run, **changed})
         assert response.status_code in (404, 422), (changed, response.text)
         assert message in response.text, (changed, response.text)
+    for path, scope, position in (
+        ("/evaluation/metrics", "submitted scores", ("no day", "", "")),
+        (f"/evaluation/datasets/{dataset['id']}/cases", "cases", (2**63,)),
+    ):
+        assert (await client.get(path, params={"cursor": encode_cursor(scope, position)})).status_code == 422, path
     for body in (
         {"name": "x"},
         {"name": "x", "cases": CASES, "generate": {}},

@@ -41,6 +41,24 @@ def test_any_bytes_are_cases_or_a_clear_error(content: bytes, media_type: str) -
         assert parse_cases(content, media_type)
 
 
+def test_columns_without_a_name_may_be_empty() -> None:
+    (case,) = parse_cases(b"question,,kind,\nWho?,,fact,\n", CSV)
+    assert (case.question, case.kind) == ("Who?", "fact")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("question,tags,tags\nWho?,a,b\n", "names the column 'tags' twice"),
+        ("question,\nWho?,lost\n", "line 2: column 2: is not known"),
+        ("question\nWho?,lost\n", "line 2 has more cells"),
+    ],
+)
+def test_no_cell_is_lost(table: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        parse_cases(table.encode(), CSV)
+
+
 def test_too_many_cases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(case_files, "MAX_CASES", 1)
     line = write_case(replace(EvaluationCase(question="Who?"), tags=("a",)))

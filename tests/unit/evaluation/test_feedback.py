@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.contradictions import Contradiction, Side
 from agentic_rag_backend.domain.feedback import AnswerRecord, FeedbackDraft, Rating
-from agentic_rag_backend.domain.query import Retrieval, Trace
+from agentic_rag_backend.domain.graph import EntityRef, Finding, Support
+from agentic_rag_backend.domain.query import FactHit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound, StoreUnavailable
 from agentic_rag_backend.evaluation.feedback import FeedbackService
@@ -46,6 +49,27 @@ def _answer(service: FeedbackService) -> str:
     return service.record_answer(
         TENANT, "k", Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval)
     ).id
+
+
+def test_an_answer_knows_the_documents_of_its_facts_themes_and_contradictions() -> None:
+    """Feedback may quote them, so their deletion removes its texts."""
+    entity = EntityRef("e", "Ada", "person")
+    fact = FactHit(id="f", source=entity, relation="r", target=entity, fact="x", chunk_id="c1", document_id="d1", score=1.0)
+    finding = Finding("x", (Support("d2", 1, "c2"),))
+    theme = ThemeHit(
+        id="t", name="n", summary="s", keywords=(), entity_count=1, level=0, generation=1, score=1.0, findings=(finding,)
+    )
+    a, b = (
+        Side(fact="x", value="x", chunk_id=f"c{number}", document_id=f"d{number}", title="", quote="x", start_char=0)
+        for number in (3, 4)
+    )
+    contradiction = Contradiction(
+        kind="date", about=None, subject="x", entity_a=None, entity_b=None, a=a, b=b, reason="", confidence=1.0
+    )
+    retrieval = Retrieval(facts=(fact,), themes=(theme,), trace=Trace(strategy="dual_level"))
+    answer = Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval, contradictions=(contradiction,))
+    record = AnswerRecord.of_answer(answer, key_id="k", created_at=datetime.now(UTC))
+    assert set(record.documents.values()) == {"d1", "d2", "d3", "d4"}
 
 
 async def test_failed_writes_lose_and_repeat_nothing() -> None:

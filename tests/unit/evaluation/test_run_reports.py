@@ -58,6 +58,7 @@ def test_the_page_shows_hostile_names_as_text() -> None:
     assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
     assert not [name for name, value in page.attributes if name in {"href", "src"} or name.startswith("on")]
     assert any("{{ 7*7 }}" in text for text in page.texts)
+    assert not any("\\" in text for text in page.texts), "the page has no escapes of Markdown"
 
 
 def test_markdown_keeps_names_on_their_line() -> None:

@@ -99,7 +99,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRun:
-    """A run and the state of its job. ``result`` is its summary, None until the job has ended."""
+    """A run and the state of its job. ``result`` is its summary, None until the job has ended, and in lists."""
 
     id: str
     plan: RunPlan

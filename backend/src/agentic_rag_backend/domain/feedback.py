@@ -9,6 +9,9 @@ from enum import StrEnum
 from uuid import UUID, uuid4, uuid5
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.contradictions import Side
+from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.query import FactHit
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_REASON_CHARACTERS = 2_000
@@ -33,7 +36,8 @@ class Rating(StrEnum):
 class AnswerRecord:
     """What is kept of an answer: how it was made and what it used, without the question and any text.
 
-    ``citations`` has the chunk by marker, ``documents`` the document of each chunk that was cited or retrieved.
+    ``citations`` has the chunk by marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports
+    a fact, a theme or a contradiction of the answer.
     """
 
     id: str
@@ -49,8 +53,15 @@ class AnswerRecord:
     @classmethod
     def of_answer(cls, answer: Answer, *, key_id: str, created_at: datetime) -> AnswerRecord:
         """Return the record of an answer for a key."""
+        retrieval = answer.retrieval
         cited_documents = {citation.chunk_id: citation.document_id for citation in (*answer.citations, *answer.nearest)}
-        retrieved_documents = {hit.id: hit.visible.chunk.document_id for hit in answer.retrieval.hits}
+        hits = (*retrieval.hits, *(retrieval.backing.hits if retrieval.backing is not None else ()))
+        retrieved_documents = {hit.id: hit.visible.chunk.document_id for hit in hits}
+        supports = [source for theme in retrieval.themes for finding in theme.findings for source in finding.sources]
+        contradictions = (*answer.contradictions, *retrieval.contradictions)
+        sides = [side for contradiction in contradictions for side in (contradiction.a, contradiction.b)]
+        sources: list[FactHit | Support | Side] = [*retrieval.facts, *supports, *sides]
+        retrieved_documents |= {source.chunk_id: source.document_id for source in sources}
         return cls(
             id=answer.id,
             key_id=key_id,

@@ -40,6 +40,15 @@ class Usage:
         return None if self.unpriced_calls else self.cost_nanos / NANOS
 
 
+MAX_REPORTED_TOKENS = 100_000_000
+"""No call has more tokens. The catalogue could not hold sums of larger numbers."""
+
+
+def read_reported(count: object) -> int | None:
+    """Return a number of tokens that a server reports. None: it is no number, negative, or above `MAX_REPORTED_TOKENS`."""
+    return count if isinstance(count, int) and 0 <= count <= MAX_REPORTED_TOKENS else None
+
+
 def calls_and_tokens(usage: Usage) -> dict[str, int]:
     """Return the counts of a job's result, actual or estimated."""
     return {

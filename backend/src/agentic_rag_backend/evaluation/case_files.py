@@ -148,8 +148,14 @@ def _read_lines(text: str) -> Iterator[tuple[str, Any]]:
 def _read_table(text: str) -> Iterator[tuple[str, Any]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="")
     try:
-        if "question" not in (rows.fieldnames or ()):
+        # Spreadsheets write empty columns without a name at the end.
+        columns = [column or f"column {number}" for number, column in enumerate(rows.fieldnames or (), start=1)]
+        rows.fieldnames = columns
+        if "question" not in columns:
             raise InvalidRequest("the first line of a CSV dataset names its columns; the column 'question' is missing")
+        repeated = next((column for column in columns if columns.count(column) > 1), None)
+        if repeated is not None:
+            raise InvalidRequest(f"the first line of a CSV dataset names the column {repeated[:80]!r} twice")
         for row in rows:
             name = f"line {rows.line_num}"
             if "" in row:

@@ -18,6 +18,8 @@ from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 MAX_GENERATED = 1000
+MAX_NAMED_CHUNKS = 20_000
+"""Chunks that the cases of a request may name. The text of each is read, and stored with the case."""
 _PAGE = 500
 
 
@@ -81,11 +83,13 @@ class DatasetService:
         return await self.add_cases(tenant, dataset_id, [replace(case, source=CaseSource.ANSWER)])
 
     async def export(self, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield a version of a dataset as lines of JSON, which can be uploaded again."""
+        """Yield a version of a dataset as lines of JSON, which can be uploaded again. Changes meanwhile make other versions."""
+        if version is None:
+            version = (await self._datasets.dataset(tenant, dataset_id)).version
         cursor: str | None = None
         while True:
             page = await self._datasets.cases(tenant, dataset_id, limit=_PAGE, cursor=cursor, version=version)
-            yield b"".join(map(write_case, page.items))
+            yield await asyncio.to_thread(lambda items: b"".join(map(write_case, items)), page.items)
             cursor = page.next_cursor
             if cursor is None:
                 return
@@ -93,15 +97,21 @@ class DatasetService:
     async def _add_quotes(self, tenant: TenantId, cases: Sequence[EvaluationCase]) -> list[EvaluationCase]:
         """Return the cases with the text of the chunks that their evidence names, and the documents of these chunks."""
         chunk_ids = [item.chunk_id for case in cases for item in case.gold if item.chunk_id is not None]
+        if len(chunk_ids) > MAX_NAMED_CHUNKS:
+            raise InvalidRequest(
+                f"the cases of a request may name at most {MAX_NAMED_CHUNKS} chunks; they name {len(chunk_ids)}. "
+                "Add the other cases to the dataset with further requests"
+            )
         chunks = await self._documents.hydrate(tenant, list(dict.fromkeys(chunk_ids))) if chunk_ids else {}
-        return [_with_quotes(case, chunks) for case in cases]
+        return await asyncio.to_thread(lambda: [_with_quotes(case, chunks) for case in cases])
 
 
 def _with_quotes(case: EvaluationCase, chunks: dict[str, VisibleChunk]) -> EvaluationCase:
     gold, document_ids = [], list(case.documents)
     for item in case.gold:
         chunk = chunks.get(item.chunk_id) if item.chunk_id is not None else None
-        if item.chunk_id is not None and chunk is None and not item.quote:
+        # The quote of an answer is the text of a document. Without its document, no deletion would remove it.
+        if item.chunk_id is not None and chunk is None and (not item.quote or case.source is CaseSource.ANSWER):
             raise InvalidRequest(f"there is no chunk {item.chunk_id!r}; name evidence by quotes to keep it across documents")
         if chunk is not None:
             quote = item.quote or chunk.chunk.text[:MAX_QUOTE_CHARACTERS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,17 +17,19 @@ from agentic_rag_backend.domain.evaluation import (
 )
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
-from agentic_rag_backend.errors import Conflict, InvalidRequest
+from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
 from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
-from agentic_rag_backend.evaluation.reports.run_summary import summarise_outcomes
+from agentic_rag_backend.evaluation.reports.run_summary import list_differences, summarise_outcomes
+from agentic_rag_backend.jobs.coordination.slots import lend_places
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.tenancy.service import TenantService
 
 WORKFLOW = "evaluate_v1"
-_PAGE = 500
+_PAGE = 200
 _EARLIER_RUNS = 20
 """Runs whose token counts serve as estimates."""
 _SUMMARISE = "summarise"
@@ -105,10 +107,11 @@ class EvaluationRuns:
         """
         plan = await self._complete(caller, plan)
         cases = await self._count_cases(caller.tenant.id, plan)
+        earlier_runs = (await self._runs.runs(caller.tenant.id, limit=_EARLIER_RUNS)).items
         prompt_tokens = completion_tokens = 0
         bases = set()
         for configuration in plan.configurations:
-            earlier = await self._find_earlier_usage(caller.tenant.id, plan, configuration)
+            earlier = await self._find_earlier_usage(caller.tenant.id, earlier_runs, plan, configuration)
             if earlier is not None:
                 bases.add("earlier runs")
             elif self._limits.generative:
@@ -144,19 +147,20 @@ class EvaluationRuns:
         return plan
 
     async def _count_cases(self, tenant: TenantId, plan: RunPlan) -> int:
-        return len(await self._read_cases(tenant, plan))
+        return await self._datasets.count_cases(tenant, plan.dataset_id, version=plan.dataset_version)
 
     async def _find_earlier_usage(
-        self, tenant: TenantId, plan: RunPlan, configuration: Mapping[str, Any]
+        self, tenant: TenantId, earlier_runs: Sequence[EvaluationRun], plan: RunPlan, configuration: Mapping[str, Any]
     ) -> tuple[float, float] | None:
-        """Return the mean tokens of a question in the newest run with the is_equal configuration."""
+        """Return the mean tokens of a question in the newest of ``earlier_runs`` with an equal configuration."""
         fields = {name: value for name, value in configuration.items() if name != "name"}
-        for run in (await self._runs.runs(tenant, limit=_EARLIER_RUNS)).items:
-            if run.result is None or (run.plan.k, run.plan.answers) != (plan.k, plan.answers):
+        for run in earlier_runs:
+            names = {of["name"] for of in run.plan.configurations if {**of, "name": ""} == {**fields, "name": ""}}
+            if not names or (run.plan.k, run.plan.answers) != (plan.k, plan.answers):
                 continue
-            for earlier, of in zip(run.plan.configurations, run.result["configurations"], strict=True):
-                is_equal = {name: value for name, value in earlier.items() if name != "name"} == fields
-                if is_equal and of["cases"]:
+            result = (await self._runs.run(tenant, run.id)).result
+            for of in result["configurations"] if result is not None else ():
+                if of["name"] in names and of["cases"]:
                     return of["usage"]["prompt_tokens"] / of["cases"], of["usage"]["completion_tokens"] / of["cases"]
         return None
 
@@ -165,16 +169,18 @@ class EvaluationRuns:
 
         Raises:
             NotFound: one of the runs does not exist.
-            Conflict: one of the runs has no result yet.
+            Conflict: one of the runs has no result yet, or they have no case in common.
         """
         run, baseline = await self._runs.run(tenant, run_id), await self._runs.run(tenant, baseline_id)
         for part in (run, baseline):
             if part.result is None:
                 raise Conflict(f"run {part.id!r} is {part.state.value}; only runs with a result can be compared")
-        outcomes, reference = await self._read_outcomes(tenant, run_id), await self._read_outcomes(tenant, baseline_id)
+        outcomes, reference = [await self._read_measures(tenant, id) for id in (run_id, baseline_id)]
+        if {outcome.case_id for outcome in outcomes}.isdisjoint(outcome.case_id for outcome in reference):
+            raise Conflict(f"runs {run_id!r} and {baseline_id!r} have no case in common; compare runs over one dataset")
         names = [configuration["name"] for configuration in run.plan.configurations]
-        summary = await asyncio.to_thread(summarise_outcomes, outcomes, names, reference)
-        return replace(run, result={**(run.result or {}), "baseline": baseline_id, "differences": summary["differences"]})
+        differences = await asyncio.to_thread(list_differences, outcomes, names, reference)
+        return replace(run, result={**(run.result or {}), "baseline": baseline_id, "differences": differences})
 
     # --- the job
 
@@ -185,17 +191,26 @@ class EvaluationRuns:
     async def _run_job(self, run: Run) -> None:
         run_id = str(run.job.arguments["run_id"])
         plan = (await self._runs.run(run.tenant, run_id)).plan
-        result = await run.run_until_cancellation(self._ask_all(run, run_id, plan))
+        # A run takes hours. It must neither keep documents waiting, nor run beside the tenant's other runs.
+        async with lend_places():
+            try:
+                result = await run.run_until_cancellation(self._ask_alone(run, run_id, plan))
+            except NotFound:
+                await run.check_cancellation()  # whoever deletes the dataset also cancels its runs
+                raise
         await self._runs.save_result(run.tenant, run_id, result)
         state = JobState.PARTIAL if result["reasons"] else JobState.SUCCEEDED
         counts = {name: result[name] for name in ("cases", "asked", "reasons")}
         await run.jobs.finish(run.tenant, run.job.id, state, result={"run_id": run_id, **counts})
 
+    async def _ask_alone(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
+        async with self._queue.tenant_lock(TenantLock.EVALUATE, run.tenant):
+            return await self._ask_all(run, run_id, plan)
+
     async def _ask_all(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
         tenant = run.tenant
         dataset = await self._datasets.dataset(tenant, plan.dataset_id)
-        cases = await self._read_cases(tenant, plan)
-        outcomes = {(outcome.case_id, outcome.configuration): outcome for outcome in await self._read_outcomes(tenant, run_id)}
+        case_count = await self._count_cases(tenant, plan)
         caller = await self._tenants.act_for(tenant)
         loop = QuestionLoop(
             asker=self._asker,
@@ -205,42 +220,51 @@ class EvaluationRuns:
             run_id=run_id,
             plan=plan,
             concurrency=self._limits.concurrency,
-            outcomes=outcomes,
         )
-        reasons = await loop.ask_cases(caller, cases)
+        async for recorded in self._pages_of_outcomes(tenant, run_id):
+            for outcome in recorded:
+                loop.keep_outcome(outcome)
+        outcomes, reasons = loop.outcomes, []
+        async for cases in self._pages_of_cases(tenant, plan):
+            reasons = await loop.ask_cases(caller, cases, case_count=case_count)
+            if reasons:
+                break
         changed = (await self._tenants.get(tenant)).state_version != caller.tenant.state_version
-        await run.report_progress(_SUMMARISE, len(outcomes), len(cases) * len(plan.configurations), at_once=True)
+        await run.report_progress(_SUMMARISE, len(outcomes), case_count * len(plan.configurations), at_once=True)
         names = [configuration["name"] for configuration in plan.configurations]
         summary = await asyncio.to_thread(summarise_outcomes, list(outcomes.values()), names)
         return {
             "dataset": _describe_dataset(dataset, plan),
             "k": plan.k,
-            "cases": len(cases),
+            "cases": case_count,
             "asked": len(outcomes),
             "reasons": reasons,
             "warnings": _list_warnings(outcomes.values(), changed=changed),
             **summary,
         }
 
-    async def _read_cases(self, tenant: TenantId, plan: RunPlan) -> list[EvaluationCase]:
-        cases: list[EvaluationCase] = []
+    async def _pages_of_cases(self, tenant: TenantId, plan: RunPlan) -> AsyncIterator[Sequence[EvaluationCase]]:
         cursor: str | None = None
         while True:
             page = await self._datasets.cases(tenant, plan.dataset_id, limit=_PAGE, cursor=cursor, version=plan.dataset_version)
-            cases += page.items
+            yield page.items
             cursor = page.next_cursor
             if cursor is None:
-                return cases
+                return
 
-    async def _read_outcomes(self, tenant: TenantId, run_id: str) -> list[CaseOutcome]:
-        outcomes: list[CaseOutcome] = []
+    async def _pages_of_outcomes(self, tenant: TenantId, run_id: str) -> AsyncIterator[Sequence[CaseOutcome]]:
         cursor: str | None = None
         while True:
             page: Page[CaseOutcome] = await self._runs.outcomes(tenant, run_id, limit=_PAGE, cursor=cursor)
-            outcomes += page.items
+            yield page.items
             cursor = page.next_cursor
             if cursor is None:
-                return outcomes
+                return
+
+    async def _read_measures(self, tenant: TenantId, run_id: str) -> list[CaseOutcome]:
+        """Return the outcomes without their results, which would need hundreds of megabytes."""
+        pages = self._pages_of_outcomes(tenant, run_id)
+        return [replace(outcome, chunks=(), documents=()) async for page in pages for outcome in page]
 
 
 def _list_warnings(outcomes: Iterable[CaseOutcome], *, changed: bool) -> list[str]:

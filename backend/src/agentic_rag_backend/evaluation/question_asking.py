@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from agentic_rag_backend.answering.generators.registry import GENERATORS
 from agentic_rag_backend.answering.service import AnswerService
@@ -41,6 +41,13 @@ class ConfigurationRequest(RequestModel):
     corrective: Any = Field(None, description="as in a search")
     weights: Weights | None = None
     generator: str | None = Field(None, max_length=64, description="as in an answer; default: DEFAULT_GENERATOR")
+
+    @field_validator("name")
+    @classmethod
+    def _is_printable(cls, value: str) -> str:
+        if not value.strip() or not value.isprintable():
+            raise ValueError("must not be blank, and must have printable characters only")
+        return value
 
     def to_values(self) -> dict[str, Any]:
         """Return the fields that are set."""

@@ -37,21 +37,30 @@ class QuestionLoop:
     plan: RunPlan
     concurrency: int
     outcomes: dict[tuple[str, str], CaseOutcome] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
 
     @property
     def spent_tokens(self) -> int:
         """Tokens of all outcomes."""
         return sum(outcome.prompt_tokens + outcome.completion_tokens for outcome in self.outcomes.values())
 
-    async def ask_cases(self, caller: Principal, cases: Sequence[EvaluationCase]) -> list[str]:
-        """Ask what has no outcome, and return the reasons why questions were unasked out.
+    def keep_outcome(self, outcome: CaseOutcome) -> None:
+        """Keep what the summary reads of a recorded outcome: no ids of chunks, and one text for equal ids of documents."""
+        documents = tuple(self._ids.setdefault(document_id, document_id) for document_id in outcome.documents)
+        self.outcomes[outcome.case_id, outcome.configuration] = replace(outcome, chunks=(), documents=documents)
+
+    async def ask_cases(self, caller: Principal, cases: Sequence[EvaluationCase], *, case_count: int | None = None) -> list[str]:
+        """Ask what has no outcome, and return the reasons why questions were left out.
+
+        Args:
+            case_count: cases of the run. None: ``cases`` are all of them.
 
         Raises:
             StoreUnavailable, ModelUnavailable: something does not answer now. What was asked is recorded.
             JobStopped: the run was cancelled.
         """
         finder = EvidenceFinder(self.documents, self.run.tenant, partial(self.asker.search_text, caller))
-        total = len(cases) * len(self.plan.configurations)
+        total = (len(cases) if case_count is None else case_count) * len(self.plan.configurations)
         budget, spent = self.plan.max_tokens, self.spent_tokens
         for start in range(0, len(cases), self.concurrency):
             await self.run.report_progress(ASK, len(self.outcomes), total)
@@ -77,7 +86,7 @@ class QuestionLoop:
         for configuration in unasked:
             outcome = replace(await self.asker.ask(caller, self.plan, configuration, case, evidence), gold_missing=missing_items)
             await self.runs.save_outcome(self.run.tenant, self.run_id, outcome)
-            self.outcomes[case.id, outcome.configuration] = outcome
+            self.keep_outcome(outcome)
             await self.run.count_save()
             tokens += outcome.prompt_tokens + outcome.completion_tokens
         return tokens

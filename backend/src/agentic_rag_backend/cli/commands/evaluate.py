@@ -13,6 +13,7 @@ import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, LocalSession, Session, join_path
 from agentic_rag_backend.cli.commands.ingest import SourceSelection, TableOptions, select_sources, show_progress
+from agentic_rag_backend.cli.commands.tenants import write_file
 from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.intake import Processing
 from agentic_rag_backend.cli.options import drop_unset, split_names
@@ -90,6 +91,8 @@ class ReportOptions:
 
         if self.out is not None and self.out.suffix not in _SUFFIXES:
             raise InvalidRequest(f"--out must end with {', '.join(_SUFFIXES)}; got {self.out.name!r}")
+        if self.out is not None and not self.out.parent.is_dir():
+            raise InvalidRequest(f"--out: there is no folder {str(self.out.parent)!r}")
         return [parse_gate(text) for text in self.fail_if or ()]
 
     def finish(self, output: Output, run: Mapping[str, Any], gates: Sequence[Gate]) -> None:
@@ -148,10 +151,7 @@ async def export_dataset(
 ) -> None:
     """Export a dataset as JSON Lines, which can be uploaded again."""
     dataset_id = await _find_dataset(session.client, dataset)
-    path = f"{join_path(DATASETS.path, dataset_id)}/export"
-    with out.open("wb") as target:
-        async for block in session.client.download(path, method="GET"):
-            target.write(block)
+    await write_file(session.client.download(f"{join_path(DATASETS.path, dataset_id)}/export", method="GET"), out)
     session.output.present({"dataset": dataset_id, "file": str(out)})
 
 

@@ -64,7 +64,7 @@ class QuestionGenerator:
         await run.report_progress("read", 0, count, at_once=True)
         cases = await run.run_until_cancellation(self.make_cases(tenant, count, kinds, seed=int(arguments["seed"])))
         if cases:
-            await self._parts.catalogue.datasets.add_cases(run.tenant, dataset_id, cases, expected_version=0)
+            await self._parts.catalogue.datasets.add_cases(run.tenant, dataset_id, cases, generated=True)
         counts = {kind: sum(case.kind == kind for case in cases) for kind in kinds}
         result: dict[str, Any] = {"dataset_id": dataset_id, "cases": len(cases), "kinds": counts}
         if len(cases) < count:

@@ -5,7 +5,7 @@ Names in a report come from callers. The page escapes them as HTML, the Markdown
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,14 @@ def format_markdown(result: Result) -> str:
     rows += [[name, *(show(of) for of in configurations)] for name, show in _FIGURES.items()]
     lines += ["", "## Metrics", "", *_table(header, rows)]
     if result["differences"]:
-        lines += ["", "## Differences", "", *_table(_DIFFERENCE_COLUMNS, list(map(_difference_cells, result["differences"])))]
+        lines += [
+            "",
+            "## Differences",
+            "",
+            *_table(_DIFFERENCE_COLUMNS, [_difference_cells(row, _plain) for row in result["differences"]]),
+        ]
     for by in ("kind", "tag"):
-        rows = _slice_rows(configurations, by)
+        rows = _slice_rows(configurations, by, _plain)
         if rows:
             lines += ["", f"## By {by}", "", *_table([by, "configuration", "cases", "metrics"], rows)]
     lines += ["", "Intervals are bootstrap intervals of 95 % over the cases; p is that of a permutation test.", ""]
@@ -52,8 +57,8 @@ def format_html(result: Result) -> str:
         metrics=metrics,
         figures=[(name, [show(of) for of in configurations]) for name, show in _FIGURES.items()],
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
-        differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row), strict=True)) for row in result["differences"]],
-        slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by))],
+        differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row, str), strict=True)) for row in result["differences"]],
+        slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by, str))],
         format_estimate=format_estimate,
     )
 
@@ -115,26 +120,26 @@ _FIGURES: Mapping[str, Any] = {
     "AUROC of the confidence": _share("calibration", "auroc"),
     "calibration error": _share("calibration", "ece"),
     "prompt, completion tokens": lambda of: f"{of['usage']['prompt_tokens']} · {of['usage']['completion_tokens']}",
-    "errors": lambda of: ", ".join(f"{_plain(code)}: {count}" for code, count in of["errors"].items()) or "0",
+    "errors": lambda of: ", ".join(f"{code}: {count}" for code, count in of["errors"].items()) or "0",
 }
 _DIFFERENCE_COLUMNS = ("metric", "configuration", "baseline", "difference", "p", "cases")
 
 
-def _difference_cells(row: Result) -> list[str]:
+def _difference_cells(row: Result, write_name: Callable[[str], str]) -> list[str]:
     return [
         row["metric"],
-        _plain(row["configuration"]),
-        _plain(row["baseline"]),
+        write_name(row["configuration"]),
+        write_name(row["baseline"]),
         format_estimate(row, sign="+"),
         f"{row['p']:.4f}",
         str(row["count"]),
     ]
 
 
-def _slice_rows(configurations: Sequence[Result], by: str) -> list[list[str]]:
+def _slice_rows(configurations: Sequence[Result], by: str, write_name: Callable[[str], str]) -> list[list[str]]:
     labels = dict.fromkeys(label for of in configurations for label in of["slices"][by])
     return [
-        [_plain(label), _plain(of["name"]), str(part["cases"]), _list_means(part["metrics"])]
+        [write_name(label), write_name(of["name"]), str(part["cases"]), _list_means(part["metrics"])]
         for label in labels
         for of in configurations
         if (part := of["slices"][by].get(label)) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,30 +21,38 @@ MAX_SLICES = 50
 Outcomes = Sequence[CaseOutcome]
 
 
-def summarise_outcomes(outcomes: Iterable[CaseOutcome], names: Sequence[str], baseline: Outcomes = ()) -> dict[str, Any]:
-    """Return the summary of a run as JSON values: ``configurations`` in the order of ``names``, and ``differences``.
+def summarise_outcomes(outcomes: Outcomes, names: Sequence[str]) -> dict[str, Any]:
+    """Return the summary of a run as JSON values: ``configurations`` in the order of ``names``, and ``differences``."""
+    by_name = _group_by_name(outcomes)
+    return {
+        "configurations": [{"name": name, **_summarise(by_name[name])} for name in names],
+        "differences": list_differences(outcomes, names),
+    }
+
+
+def _group_by_name(outcomes: Outcomes) -> dict[str, list[CaseOutcome]]:
+    by_name: dict[str, list[CaseOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_name[outcome.configuration].append(outcome)
+    return by_name
+
+
+def list_differences(outcomes: Outcomes, names: Sequence[str], baseline: Outcomes = ()) -> list[dict[str, Any]]:
+    """Return the differences of the configurations ``names`` of a run from a baseline.
 
     Args:
         baseline: outcomes of another run, with which every configuration is compared: with the one of its name, otherwise with
             the first. Without it, the other configurations are compared with the first one of the run.
     """
-    by_name: dict[str, list[CaseOutcome]] = {name: [] for name in names}
-    for outcome in outcomes:
-        by_name[outcome.configuration].append(outcome)
-    references: dict[str, list[CaseOutcome]] = defaultdict(list)
-    for outcome in baseline:
-        references[outcome.configuration].append(outcome)
+    by_name, references = _group_by_name(outcomes), _group_by_name(baseline)
     differences: list[dict[str, Any]] = []
     for name in names:
-        if baseline:
+        if references:
             reference = name if name in references else next(iter(references))
             differences += compare_outcomes(by_name[name], references[reference], f"{reference} (baseline run)")
         elif name != names[0]:
             differences += compare_outcomes(by_name[name], by_name[names[0]], names[0])
-    return {
-        "configurations": [{"name": name, **_summarise(by_name[name])} for name in names],
-        "differences": differences,
-    }
+    return differences
 
 
 def compare_outcomes(outcomes: Outcomes, baseline: Outcomes, baseline_name: str) -> list[dict[str, Any]]:

@@ -38,12 +38,13 @@ class TenantLock(StrEnum):
     """Kinds of locks.
 
     ``commit``: a tenant's commits, deletes and repairs. ``rebuild``: rebuilds of its communities. ``raptor``: builds of its
-    tree.
+    tree. ``evaluate``: its evaluation runs.
     """
 
     COMMIT = "commit"
     REBUILD = "rebuild"
     RAPTOR = "raptor"
+    EVALUATE = "evaluate"
 
 
 class HeldLock:

@@ -18,6 +18,7 @@ import openai
 import orjson
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.usage import read_reported
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
 from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.embedding.base import BusyClock, EmbedderStats, Vectors
@@ -295,4 +296,4 @@ def _tokens_of(reply: Any) -> int:
     """Return the tokens that the service reports. 0 if it reports none."""
     usage = reply.get("usage") if isinstance(reply, dict) else None
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return count if isinstance(count, int) and count >= 0 else 0
+    return read_reported(count) or 0

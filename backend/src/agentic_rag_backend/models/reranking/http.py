@@ -13,7 +13,7 @@ import httpx2
 import orjson
 
 from agentic_rag_backend.breaker import Breaker
-from agentic_rag_backend.domain.usage import UsageAccount
+from agentic_rag_backend.domain.usage import UsageAccount, read_reported
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.endpoint import (
     OUTAGES,
@@ -123,7 +123,7 @@ class HttpScorer:
                 scores = scores_in(reply, count) if failure is None else []
             if failure is None:
                 tokens = FORMS[self._address.api].tokens(reply)
-                counted_attempt.end_attempt("ok", prompt_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0)
+                counted_attempt.end_attempt("ok", prompt_tokens=read_reported(tokens) or 0)
                 return scores
             counted_attempt.end_attempt(outcome_of(failure))
             left_s = deadline - asyncio.get_running_loop().time()

@@ -15,9 +15,17 @@ from agentic_rag_backend.domain.feedback import MAX_ANSWERS, AnswerRecord, Feedb
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, upsert, write
+from agentic_rag_backend.stores.catalogue.operations import (
+    CataloguePart,
+    batches,
+    find_undeleted,
+    lock_tenant,
+    read,
+    upsert,
+    write,
+)
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.tables import answers, documents, feedback, feedback_documents, tenants
+from agentic_rag_backend.stores.catalogue.tables import answers, feedback, feedback_documents, tenants
 
 _SCOPE = "feedback"
 _COPIED = ("strategy", "generator", "confidence", "grounded")
@@ -77,7 +85,7 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
     answer = read_answer(connection, tenant, draft.answer_id)
     chunk_id = draft.find_chunk(answer)
     quotable_documents = sorted(set(answer.documents.values()) if chunk_id is None else {answer.documents[chunk_id]})
-    removed = _count_visible(connection, tenant, quotable_documents) < len(quotable_documents)
+    removed = len(find_undeleted(connection, tenant, quotable_documents)) < len(quotable_documents)
     now, id = utc_now(), draft.make_id(key_id)
     row = {
         "tenant_id": tenant.value,
@@ -100,14 +108,6 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
     upsert(connection, feedback_documents, links, keys=("tenant_id", "document_id", "feedback_id"))
     of_feedback = (feedback.c.tenant_id == tenant.value, feedback.c.id == id)
     return _feedback_from(connection.execute(select(feedback).where(*of_feedback)).mappings().one())
-
-
-def _count_visible(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> int:
-    count = 0
-    for batch in batches(document_ids):
-        of_batch = (documents.c.tenant_id == tenant.value, documents.c.id.in_(batch), documents.c.deleted_at.is_(None))
-        count += len(connection.execute(select(documents.c.id).where(*of_batch)).all())
-    return count
 
 
 def remove_texts(connection: Connection, tenant: TenantId, document_id: str) -> None:

@@ -138,6 +138,15 @@ def lock_document(connection: Connection, tenant: TenantId, document_id: str) ->
     return connection.execute(_LOCK_DOCUMENT, {"tenant": tenant.value, "document": document_id}).mappings().first()
 
 
+def find_undeleted(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> set[str]:
+    """Return those of ``document_ids`` that are documents of the tenant and were not deleted."""
+    undeleted: set[str] = set()
+    for batch in batches(document_ids):
+        of_batch = (documents.c.tenant_id == tenant.value, documents.c.id.in_(batch), documents.c.deleted_at.is_(None))
+        undeleted.update(connection.execute(select(documents.c.id).where(*of_batch)).scalars())
+    return undeleted
+
+
 def raise_state_version(connection: Connection, tenant: TenantId, *, content: bool = False) -> None:
     """Count a change that can alter an answer. With ``content``, documents changed, and communities become stale."""
     connection.execute(_RAISE, {"tenant": tenant.value, "content": content, "now": utc_now()})

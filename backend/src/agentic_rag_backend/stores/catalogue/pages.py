@@ -28,6 +28,8 @@ class Page(Generic[T]):
 
 MAX_LIMIT = 1000
 _CHECK_BYTES = 6
+_MAX_INTEGER = 2**63 - 1
+"""Largest integer that both databases take."""
 
 
 def check_limit(limit: int) -> int:
@@ -68,11 +70,14 @@ def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
     except orjson.JSONDecodeError:
         position = None
     if not isinstance(position, list) or [type(part) for part in position] != list(types):
-        raise _not_ours(cursor)
+        raise wrong_cursor(cursor)
+    if any(isinstance(part, int) and abs(part) > _MAX_INTEGER for part in position):
+        raise wrong_cursor(cursor)
     return position
 
 
-def _not_ours(cursor: str) -> InvalidRequest:
+def wrong_cursor(cursor: str) -> InvalidRequest:
+    """Return the error of a cursor that does not come from the list."""
     return InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
 
 
@@ -91,9 +96,9 @@ def beyond(table: Table, scope: str, cursor: str, *, newest_first: bool) -> Colu
     try:
         at = datetime.fromisoformat(stamp)
     except ValueError:
-        raise _not_ours(cursor) from None
+        raise wrong_cursor(cursor) from None
     if at.tzinfo is None:
-        raise _not_ours(cursor)
+        raise wrong_cursor(cursor)
     created, key = table.c.created_at, table.c.id if "id" in table.c else table.c.tenant_id
     if newest_first:
         return or_(created < at, and_(created == at, key < id))

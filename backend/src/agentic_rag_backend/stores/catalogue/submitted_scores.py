@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.score_submission import MetricMean, ScoreGroup, 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage_report import Period
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, read, write
-from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor, wrong_cursor
 from agentic_rag_backend.stores.catalogue.tables import submitted_scores as scores
 
 _SCOPE = "submitted scores"
@@ -47,8 +47,7 @@ def page(
             selected = and_(selected, column == value)
     statement = select(*_GROUP).where(selected).group_by(*_GROUP)
     if cursor is not None:
-        text, after_strategy, after_configuration = decode_cursor(_SCOPE, cursor, str, str, str)
-        day = date.fromisoformat(text)
+        day, after_strategy, after_configuration = _read_cursor(cursor)
         later = tuple_(scores.c.strategy, scores.c.configuration) > tuple_(after_strategy, after_configuration)
         statement = statement.where(or_(scores.c.day < day, and_(scores.c.day == day, later)))
     ordered = statement.order_by(scores.c.day.desc(), scores.c.strategy, scores.c.configuration)
@@ -69,6 +68,14 @@ def page(
         return Page(items)
     group = shown[-1]
     return Page(items, encode_cursor(_SCOPE, (group.day.isoformat(), group.strategy, group.configuration)))
+
+
+def _read_cursor(cursor: str) -> tuple[date, str, str]:
+    day, strategy, configuration = decode_cursor(_SCOPE, cursor, str, str, str)
+    try:
+        return date.fromisoformat(day), strategy, configuration
+    except ValueError:
+        raise wrong_cursor(cursor) from None
 
 
 class SubmittedScoreCatalogue(CataloguePart):

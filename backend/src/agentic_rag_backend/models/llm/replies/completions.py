@@ -9,7 +9,7 @@ from typing import Any
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.domain.usage import Usage, read_reported
 from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.replies.reply_reading import RawReply
@@ -56,7 +56,7 @@ def usage_of(reply: object) -> Usage | None:
     """Return the token counts of a server, if it reports them."""
     usage = getattr(reply, "usage", None)
     counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    prompt_tokens, completion_tokens = (count if isinstance(count, int) and count >= 0 else None for count in counts)
+    prompt_tokens, completion_tokens = map(read_reported, counts)
     return None if prompt_tokens is None or completion_tokens is None else Usage(prompt_tokens, completion_tokens)
 
 

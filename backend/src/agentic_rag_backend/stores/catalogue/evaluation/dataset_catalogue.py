@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, Dataset, EvaluationCase, GoldItem
@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, write
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_jobs, new_job
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, find_undeleted, lock_tenant, read, write
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, decode_cursor, encode_cursor, time_cursor
 from agentic_rag_backend.stores.catalogue.tables import (
     evaluation_case_documents,
@@ -25,6 +25,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
     evaluation_datasets,
     evaluation_outcomes,
     evaluation_runs,
+    jobs,
 )
 
 _DATASETS, _CASES = "datasets", "cases"
@@ -115,22 +116,28 @@ def add_cases(
     dataset_id: str,
     cases: Sequence[EvaluationCase],
     *,
-    expected_version: int | None = None,
+    generated: bool = False,
 ) -> Dataset:
     """Add cases as a new version of a dataset, and return it.
 
+    Texts of documents that were deleted since the caller read them are left out, as `forget_document` does.
+
     Args:
-        expected_version: a dataset with another version is returned unchanged, so that a repeated job adds nothing twice.
+        generated: the dataset's job made the cases. A dataset that has such cases is returned unchanged, so that a repeated job
+            adds nothing twice.
 
     Raises:
         NotFound: there is no such dataset.
-        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included.
+        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included, or a document that an answer cites was
+            deleted.
     """
     lock_tenant(connection, tenant)
     version = _read_row(connection, tenant, dataset_id)["version"]
-    if expected_version is not None and version != expected_version:
-        return read_dataset(connection, tenant, dataset_id)
     of_dataset = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id)
+    repeated = select(exists().where(*of_dataset, _cases.source == CaseSource.GRAPH.value))
+    cases = _leave_out_deleted(connection, tenant, cases)
+    if not cases or (generated and connection.execute(repeated).scalar()):
+        return read_dataset(connection, tenant, dataset_id)
     last_number = connection.execute(select(func.coalesce(func.max(_cases.number), 0)).where(*of_dataset)).scalar_one()
     if last_number + len(cases) > MAX_CASES:
         raise InvalidRequest(
@@ -140,6 +147,21 @@ def add_cases(
     _insert_cases(connection, {**shared, "added_in": version + 1}, list(enumerate(cases, start=last_number + 1)))
     _set_version(connection, tenant, dataset_id, version + 1)
     return read_dataset(connection, tenant, dataset_id)
+
+
+def _leave_out_deleted(connection: Connection, tenant: TenantId, cases: Sequence[EvaluationCase]) -> list[EvaluationCase]:
+    named = {document_id for case in cases for document_id in case.documents}
+    deleted = named - find_undeleted(connection, tenant, sorted(named))
+    remaining: list[EvaluationCase] = []
+    for case in cases:
+        if deleted.isdisjoint(case.documents):
+            remaining.append(case)
+        elif case.source is CaseSource.ANSWER:
+            raise InvalidRequest("a document that the answer cites was deleted")
+        elif case.source is CaseSource.UPLOAD:
+            documents = tuple(document_id for document_id in case.documents if document_id not in deleted)
+            remaining.append(replace(case, gold=_without_quotes(case.gold, deleted), documents=documents))
+    return remaining
 
 
 def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequence[tuple[int, EvaluationCase]]) -> None:
@@ -180,10 +202,7 @@ def list_cases(
     Raises:
         NotFound: there is no such dataset or version.
     """
-    newest_version = _read_row(connection, tenant, dataset_id)["version"]
-    version = newest_version if version is None else version
-    if not 0 <= version <= newest_version:
-        raise NotFound(f"dataset {dataset_id!r} has the versions 1 to {newest_version}; got {version}")
+    version = _check_version(connection, tenant, dataset_id, version)
     after = 0 if cursor is None else decode_cursor(_CASES, cursor, int)[0]
     statement = (
         select(evaluation_cases)
@@ -194,6 +213,20 @@ def list_cases(
     rows = connection.execute(statement).mappings().all()
     next_cursor = encode_cursor(_CASES, (rows[limit - 1]["number"],)) if len(rows) > limit else None
     return Page(tuple(map(_case_from, rows[:limit])), next_cursor)
+
+
+def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> int:
+    """Return the number of cases of a version (None: the current one). `NotFound` if there is no such dataset or version."""
+    of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
+    its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
+    return connection.execute(select(func.count()).select_from(evaluation_cases).where(*its)).scalar_one()
+
+
+def _check_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int | None) -> int:
+    newest_version: int = _read_row(connection, tenant, dataset_id)["version"]
+    if version is not None and not 0 <= version <= newest_version:
+        raise NotFound(f"dataset {dataset_id!r} has the versions 1 to {newest_version}; got {version}")
+    return newest_version if version is None else version
 
 
 def _belongs_to(version: int) -> ColumnElement[bool]:
@@ -233,12 +266,12 @@ def remove_case(connection: Connection, tenant: TenantId, dataset_id: str, case_
 
 
 def delete_dataset(connection: Connection, tenant: TenantId, dataset_id: str) -> None:
-    """Delete a dataset with its cases, its runs and their outcomes. `NotFound` if there is none."""
+    """Delete a dataset with its cases, its runs and their outcomes, and ask their jobs to stop. `NotFound` if there is none."""
     lock_tenant(connection, tenant)
-    _read_row(connection, tenant, dataset_id)
-    runs = select(evaluation_runs.c.id).where(
-        evaluation_runs.c.tenant_id == tenant.value, evaluation_runs.c.dataset_id == dataset_id
-    )
+    dataset = _read_row(connection, tenant, dataset_id)
+    of_dataset = (evaluation_runs.c.tenant_id == tenant.value, evaluation_runs.c.dataset_id == dataset_id)
+    run_jobs, runs = (select(column).where(*of_dataset) for column in (evaluation_runs.c.job_id, evaluation_runs.c.id))
+    cancel_jobs(connection, tenant, jobs.c.id.in_(run_jobs) | (jobs.c.id == dataset["job_id"]))
     outcomes = evaluation_outcomes.c
     connection.execute(delete(evaluation_outcomes).where(outcomes.tenant_id == tenant.value, outcomes.run_id.in_(runs)))
     for table in (evaluation_runs, evaluation_case_documents, evaluation_cases):
@@ -273,20 +306,21 @@ def forget_document(connection: Connection, tenant: TenantId, document_id: str) 
         )
         if row["source"] == CaseSource.UPLOAD.value:
             connection.execute(delete(evaluation_case_documents).where(*sources, _documents.document_id == document_id))
-            connection.execute(update(evaluation_cases).where(*its).values(content=_without_quotes(row["content"], document_id)))
+            gold = _without_quotes([GoldItem(**item) for item in row["content"]["gold"]], {document_id})
+            content = {**row["content"], "gold": list(map(asdict, gold))}
+            connection.execute(update(evaluation_cases).where(*its).values(content=content))
         else:
             connection.execute(delete(evaluation_case_documents).where(*sources))
             connection.execute(delete(evaluation_cases).where(*its))
     return len(rows)
 
 
-def _without_quotes(content: Mapping[str, Any], document_id: str) -> dict[str, Any]:
-    gold = [GoldItem(**item) for item in content["gold"]]
-    stripped = [
-        replace(item, quote="", document=None) if item.chunk_id is not None and item.document == document_id else item
+def _without_quotes(gold: Sequence[GoldItem], document_ids: Collection[str]) -> tuple[GoldItem, ...]:
+    """Return evidence without the quotes that were looked up for chunks of these documents."""
+    return tuple(
+        replace(item, quote="", document=None) if item.chunk_id is not None and item.document in document_ids else item
         for item in gold
-    ]
-    return {**content, "gold": [asdict(item) for item in stripped]}
+    )
 
 
 def count_of_document(connection: Connection, tenant: TenantId, document_id: str) -> int:
@@ -303,5 +337,6 @@ class DatasetCatalogue(CataloguePart):
     datasets = read(list_datasets)
     add_cases = write(add_cases)
     cases = read(list_cases)
+    count_cases = read(count_cases)
     remove_case = write(remove_case)
     delete = write(delete_dataset)

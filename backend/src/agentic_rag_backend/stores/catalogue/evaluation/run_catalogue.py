@@ -57,17 +57,19 @@ def create_run(connection: Connection, tenant: TenantId, plan: RunPlan, enqueue:
 
 
 def _select_runs(tenant: TenantId) -> Select[Any]:
+    """Select runs without their results, which may have megabytes."""
     of_job = and_(jobs.c.tenant_id == _runs.tenant_id, jobs.c.id == _runs.job_id)
     return (
-        select(evaluation_runs, *(jobs.c[name] for name in _JOB_FIELDS))
+        select(*(column for column in _runs if column is not _runs.result), *(jobs.c[name] for name in _JOB_FIELDS))
         .select_from(evaluation_runs.join(jobs, of_job))
         .where(_runs.tenant_id == tenant.value)
     )
 
 
-def read_run(connection: Connection, tenant: TenantId, run_id: str) -> EvaluationRun:
+def read_run(connection: Connection, tenant: TenantId, run_id: str, *, with_result: bool = True) -> EvaluationRun:
     """Return a run with the state of its job, or raise `NotFound`."""
-    row = connection.execute(_select_runs(tenant).where(_runs.id == run_id)).mappings().first()
+    statement = _select_runs(tenant).where(_runs.id == run_id)
+    row = connection.execute(statement.add_columns(_runs.result) if with_result else statement).mappings().first()
     if row is None:
         raise NotFound(f"there is no run {run_id!r}")
     return _run_from(row)
@@ -76,7 +78,7 @@ def read_run(connection: Connection, tenant: TenantId, run_id: str) -> Evaluatio
 def list_runs(
     connection: Connection, tenant: TenantId, *, limit: int, cursor: str | None = None, dataset_id: str | None = None
 ) -> Page[EvaluationRun]:
-    """List runs, newest first, of one dataset or of all."""
+    """List runs without their results, newest first, of one dataset or of all."""
     statement = _select_runs(tenant)
     if dataset_id is not None:
         statement = statement.where(_runs.dataset_id == dataset_id)
@@ -100,7 +102,7 @@ def _run_from(row: RowMapping) -> EvaluationRun:
         created_at=row["created_at"],
         finished_at=row["finished_at"],
         error=row["error"],
-        result=row["result"],
+        result=row.get("result"),
     )
 
 
@@ -111,7 +113,7 @@ def save_outcome(connection: Connection, tenant: TenantId, run_id: str, outcome:
         NotFound: the run was deleted.
     """
     lock_tenant(connection, tenant)
-    read_run(connection, tenant, run_id)
+    read_run(connection, tenant, run_id, with_result=False)
     row = {
         "tenant_id": tenant.value,
         "run_id": run_id,
@@ -126,7 +128,7 @@ def list_outcomes(
     connection: Connection, tenant: TenantId, run_id: str, *, limit: int, cursor: str | None = None
 ) -> Page[CaseOutcome]:
     """List the outcomes of a run by case and configuration. `NotFound` if there is no such run."""
-    read_run(connection, tenant, run_id)
+    read_run(connection, tenant, run_id, with_result=False)
     statement = select(evaluation_outcomes).where(_outcomes.tenant_id == tenant.value, _outcomes.run_id == run_id)
     if cursor is not None:
         case_id, name = decode_cursor(_OUTCOMES, cursor, str, str)
@@ -159,7 +161,7 @@ def delete_run(connection: Connection, tenant: TenantId, run_id: str) -> None:
         Conflict: its job has not ended.
     """
     lock_tenant(connection, tenant)
-    run = read_run(connection, tenant, run_id)
+    run = read_run(connection, tenant, run_id, with_result=False)
     if not run.state.ended:
         raise Conflict(f"run {run_id!r} is {run.state.value}; cancel its job {run.job_id!r} first")
     connection.execute(delete(evaluation_outcomes).where(_outcomes.tenant_id == tenant.value, _outcomes.run_id == run_id))

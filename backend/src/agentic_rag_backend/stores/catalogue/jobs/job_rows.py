@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -184,8 +184,10 @@ def end_job(
 
 def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:
     """Ask all unfinished jobs of a document to stop."""
-    connection.execute(
-        update(jobs)
-        .where(jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN))
-        .values(cancel_requested=True, updated_at=utc_now())
-    )
+    cancel_jobs(connection, tenant, jobs.c.document_id == document_id)
+
+
+def cancel_jobs(connection: Connection, tenant: TenantId, condition: ColumnElement[bool]) -> None:
+    """Ask the tenant's unfinished jobs that meet a condition to stop."""
+    its = (jobs.c.tenant_id == tenant.value, jobs.c.state.in_(OPEN), condition)
+    connection.execute(update(jobs).where(*its).values(cancel_requested=True, updated_at=utc_now()))
