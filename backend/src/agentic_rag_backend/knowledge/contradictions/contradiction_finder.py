@@ -28,7 +28,7 @@ from agentic_rag_backend.knowledge.visible.entity_reader import named_entities, 
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.language.times import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
-from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.pages import MAX_KEY, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MAX_CHUNKS = 24
@@ -313,7 +313,7 @@ def _is_about(contradiction: Contradiction, entity_ids: frozenset[str] | None) -
 
 
 def _read_cursor(cursor: str) -> tuple[int, int]:
-    key, skipped = decode_cursor(_LIST, cursor, int, int)
+    key, skipped = decode_cursor(_LIST, cursor, int, int, largest=MAX_KEY)
     if not 0 <= key < 2**64 or not 0 <= skipped <= MAX_OF_ENTITY:
         raise InvalidRequest("the cursor does not come from this list")
     return key, skipped

@@ -30,7 +30,7 @@ from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.pages import MAX_KEY, Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MAX_BEARERS = 10
@@ -280,7 +280,7 @@ def no_entity(name_or_id: str) -> NotFound:
 
 
 def _read_cursor(cursor: str) -> tuple[int, int, int]:
-    match, mentions, key = decode_cursor(_LIST, cursor, int, int, int)
+    match, mentions, key = decode_cursor(_LIST, cursor, int, int, int, largest=MAX_KEY)
     return match, mentions, key
 
 

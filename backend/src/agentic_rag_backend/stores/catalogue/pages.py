@@ -30,6 +30,8 @@ MAX_LIMIT = 1000
 _CHECK_BYTES = 6
 _MAX_INTEGER = 2**63 - 1
 """Largest integer that both databases take."""
+MAX_KEY = 2**64 - 1
+"""Largest key of an item in memory."""
 
 
 def check_limit(limit: int) -> int:
@@ -54,8 +56,8 @@ def encode_cursor(scope: str, position: Sequence[Any]) -> str:
     return base64.urlsafe_b64encode(_check_digits(scope, payload) + payload).decode().rstrip("=")
 
 
-def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
-    """Return the position in a cursor of `encode_cursor`, whose parts have ``types``.
+def decode_cursor(scope: str, cursor: str, *types: type, largest: int = _MAX_INTEGER) -> list[Any]:
+    """Return the position in a cursor of `encode_cursor`, whose parts have ``types``. ``largest`` bounds its integers.
 
     Raises:
         InvalidRequest: the cursor does not come from this list.
@@ -71,7 +73,7 @@ def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
         position = None
     if not isinstance(position, list) or [type(part) for part in position] != list(types):
         raise wrong_cursor(cursor)
-    if any(isinstance(part, int) and abs(part) > _MAX_INTEGER for part in position):
+    if any(isinstance(part, int) and abs(part) > largest for part in position):
         raise wrong_cursor(cursor)
     return position
 
