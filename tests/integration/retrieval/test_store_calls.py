@@ -21,7 +21,7 @@ QUESTIONS = (
     "Why do public projects around Brannoc Sound so often finish late?",
     "zzyzx",
 )
-AT_MOST = {"dense": 4, "sparse": 4, "hybrid": 4, "graph": 14, "auto": 30, "dual_level": 16, "community": 8}
+AT_MOST = {"dense": 4, "sparse": 4, "hybrid": 4, "graph": 14, "auto": 29, "dual_level": 16, "community": 8}
 """Store calls of a search. Two describe the people who share a name, if the question or the results have such a name. Two to
 five of `graph` find the relationships on the way to its results. `auto` may search a second round."""
 
