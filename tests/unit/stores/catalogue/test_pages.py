@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import InvalidRequest
@@ -11,6 +11,8 @@ from agentic_rag_backend.stores.catalogue.pages import MAX_LIMIT, check_limit, d
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text())
+@example(-(2**63), "smallest integer")
+@example(2**63 - 1, "largest integer")
 def test_a_cursor_comes_back(number: int, name: str) -> None:
     assert decode_cursor("list", encode_cursor("list", (number, name)), int, str) == [number, name]
 

@@ -73,7 +73,7 @@ def decode_cursor(scope: str, cursor: str, *types: type, largest: int = _MAX_INT
         position = None
     if not isinstance(position, list) or [type(part) for part in position] != list(types):
         raise wrong_cursor(cursor)
-    if any(isinstance(part, int) and abs(part) > largest for part in position):
+    if any(isinstance(part, int) and not -largest - 1 <= part <= largest for part in position):
         raise wrong_cursor(cursor)
     return position
 
