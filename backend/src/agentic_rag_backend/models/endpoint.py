@@ -11,9 +11,9 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import httpx2
 import openai
@@ -76,16 +76,24 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
+        self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > MAX_REPLY_BYTES:
-                raise ReplyTooLong(f"more than {MAX_REPLY_BYTES} bytes")
-            yield chunk
+        size, chunks = 0, aiter(self._stream)
+        try:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > MAX_REPLY_BYTES:
+                    raise ReplyTooLong(f"more than {MAX_REPLY_BYTES} bytes")
+                yield chunk
+                if self._closed:
+                    return
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
 
     async def aclose(self) -> None:
+        self._closed = True
         await self._stream.aclose()
 
 
@@ -93,6 +101,22 @@ async def bound_reply(response: httpx2.Response) -> None:
     """Limit the size of replies. A hook of the HTTP client."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream)
+
+
+@contextlib.asynccontextmanager
+async def end_stream(chunks: openai.AsyncStream[Any]) -> AsyncIterator[None]:
+    """Close the stream of a reply, read to its end or not, and end its generators.
+
+    The SDK closes only the response. It leaves the generators that read it to the garbage collector, which may run in any thread
+    while the event loop closes the same generators.
+    """
+    try:
+        async with chunks:
+            yield
+    finally:
+        with contextlib.suppress(openai.OpenAIError, ValueError):
+            async for _ in chunks:  # what has arrived: the response is closed
+                await asyncio.sleep(0)
 
 
 class Attempt:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from types import AsyncGeneratorType
 from typing import Any
 
 import httpx2
@@ -39,6 +41,21 @@ def ask(text: str = "Hello there, how are you?", **fields: object) -> ModelReque
 async def streamed(model: OpenAIModel, request: ModelRequest) -> str:
     async with aclosing(model.stream(request)) as deltas:
         return "".join([delta.text async for delta in deltas])
+
+
+async def test_a_stream_that_is_cut_off_leaves_no_open_generator(make: Make) -> None:
+    # The garbage collector would close it, perhaps in another thread, while the event loop closes it as well.
+    gc.collect()
+    gc.disable()
+    try:
+        text = await streamed(make("echo"), ask("The sea is grey and the boat is slow. " * 400))
+        await asyncio.sleep(0.05)
+        generators = [thing for thing in gc.get_objects() if isinstance(thing, AsyncGeneratorType)]
+        still_open = [thing.__qualname__ for thing in generators if thing.ag_frame is not None]
+    finally:
+        gc.enable()
+    assert len(text) < 400  # it repeats itself
+    assert [name for name in still_open if "tream" in name or "aiter" in name] == []
 
 
 async def test_usage_is_the_servers(make: Make) -> None:

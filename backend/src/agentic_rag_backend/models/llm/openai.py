@@ -21,7 +21,7 @@ from openai.types.chat import ChatCompletion
 
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.language.prompt_marks import restore_all, restore_marks
-from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
+from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, end_stream, failure_of, reason_of
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.model_traits import Refusals
 from agentic_rag_backend.models.llm.replies.completions import (
@@ -308,7 +308,7 @@ class OpenAIModel:
         if completion is not None:
             return completion
         assembly = Assembly()
-        async with chunks:
+        async with end_stream(chunks):
             try:
                 while (chunk := await self._next_chunk(chunks, call)) is not None and assembly.size <= _most_characters(turn):
                     self._endpoint.extend_call(call, sent_at)
@@ -353,7 +353,7 @@ class OpenAIModel:
         usage, text_pieces, ending = None, list[str](), None
         try:
             with attempt.watch_failure():
-                async with chunks:
+                async with end_stream(chunks):
                     while chunk is not None and not reply.over:
                         usage = usage_of(chunk) or usage
                         piece = read_chunk(chunk)
