@@ -34,14 +34,14 @@ NOUNS_AND_VERBS = words(
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    "lines": 122_990,  # overviews, types of things, themes by documents, evaluation, usage, feedback, submitted scores
+    "lines": 123_600,  # overviews, types of things, themes by documents, evaluation, usage, feedback, submitted scores
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,
     "functions named by a participle in percent": 2.2,
     "functions of one word in percent": 26.5,
     "class names used twice": 4,
-    "module names used twice": 39,
+    "module names used twice": 40,
     "folders over 15 modules": 1,
     "protocols": 36,
 }

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from agentic_rag_backend.answering.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.application import Application
+from agentic_rag_backend.application.labelling import LabelRequest
 from agentic_rag_backend.application.questions import AnswerRequest, read_request
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
@@ -31,6 +32,7 @@ from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
+from agentic_rag_backend.labelling.labeller import Labelling
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 from agentic_rag_backend.settings_reading import read_settings
@@ -181,6 +183,18 @@ class Embedded:
         values = {"generator": generator, "history": turns, "citation_style": citation_style, "citation_policy": citation_policy}
         request = read_request(AnswerRequest, {**options, **values, "query": question})
         return await self._application.answers.write_answer(await self._read_caller(), request)
+
+    async def label(self, text: str, **options: Any) -> Labelling:
+        """Return the label of a text: that of the nearest documents with the metadata ``label``.
+
+        Args:
+            options: as in the body of ``POST /label``: limit, strategy, labels, filters, method.
+
+        Raises:
+            InvalidRequest: a value is outside its limits.
+        """
+        request = read_request(LabelRequest, {**options, "text": text})
+        return await self._application.labels.label_text(await self._read_caller(), request)
 
     async def entities(self, name: str | None = None, *, type: str | None = None, limit: int = 100) -> list[ListedEntity]:
         """Return entities by decreasing number of mentions, at most ``limit`` (1–1,000).

@@ -124,6 +124,11 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     ),
     "POST /search/dual-level": NO_ID,
     "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
+    "POST /label": tuple(
+        Case("document", f"filter on {strategy}", {"text": "eels", "strategy": strategy, "filters": shape}, status=200)
+        for strategy in ("hybrid", "dense", "graph")
+        for shape in _FILTERED
+    ),
     "POST /feedback": (
         Case("answer", "answer_id", {"answer_id": "{id}", "rating": "bad"}),
         Case("answer", "correction", {"answer_id": "{id}", "rating": "bad", "citation": 1, "correction": "stolen"}),

@@ -12,6 +12,7 @@ from agentic_rag_backend.application.documents import DocumentService
 from agentic_rag_backend.application.evaluations import EvaluationService
 from agentic_rag_backend.application.feedback import AnswerFeedback
 from agentic_rag_backend.application.graph import GraphService
+from agentic_rag_backend.application.labelling import LabellingService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.application.scores import SubmittedScores
 from agentic_rag_backend.container import Container
@@ -32,6 +33,11 @@ class Application:
     def answers(self) -> AnswerWriting:
         """Answers questions."""
         return AnswerWriting(self.container)
+
+    @property
+    def labels(self) -> LabellingService:
+        """Labels texts."""
+        return LabellingService(self.container)
 
     @property
     def feedback(self) -> AnswerFeedback:

@@ -87,6 +87,7 @@ from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entity_reader import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.labelling.labeller import Labeller
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.price_file import read_prices
 from agentic_rag_backend.retrieval.base import GraphLeg, QueryEncoder, Stores
@@ -551,6 +552,11 @@ class Container:
     @cached_property
     def _calls(self) -> StructuredCalls:
         return fast_calls(self.settings, self.model)
+
+    @cached_property
+    def labeller(self) -> Labeller:
+        """Labels texts by the labels of documents."""
+        return Labeller(self._readable, self._calls)
 
     @cached_property
     def rerankers(self) -> RerankerRegistry:

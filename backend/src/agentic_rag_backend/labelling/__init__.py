@@ -1,0 +1,1 @@
+"""Labels of texts: the nearest labelled documents vote, and a language model may decide."""
