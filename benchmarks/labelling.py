@@ -1,7 +1,7 @@
 """Accuracy of labels: the votes of `POST /label` against plain dense retrieval, on labelled texts of your own.
 
 ``python benchmarks/labelling.py FILE.csv --text-column text --label-column label``. A part of the rows of each label becomes
-documents, and others are labelled. Plain dense retrieval is measured twice: the label of the nearest document, and the most frequent
+documents, and others are labelled. Plain dense retrieval is measured twice: the label of the nearest document, and the commonest
 label of the nearest ten. Consistency is the share of texts that keep their label if they are written differently: in lower case,
 after a greeting, with two letters swapped.
 """
