@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fastapi.routing import APIRoute, APIRouter
 
-from agentic_rag_backend.api import routers
+from agentic_rag_backend.api import doors, routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
 from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters, require_metrics_key
 from agentic_rag_backend.api.requests.bodies import GuardedRoute, creates
@@ -32,8 +32,13 @@ def served() -> dict[tuple[str, str], str]:
 
 def find_routers() -> list[APIRouter]:
     """Return the router of each module of routes."""
-    modules = pkgutil.walk_packages(routers.__path__, f"{routers.__name__}.")
-    return [import_module(module.name).router for module in modules if not module.ispkg]
+    modules = [
+        import_module(module.name)
+        for package in (routers, doors)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not module.ispkg
+    ]
+    return [module.router for module in modules if hasattr(module, "router")]
 
 
 def scopes() -> dict[tuple[str, str], str]:

@@ -67,6 +67,11 @@ class Settings(BaseSettings):
     cors_origins: str = Field(
         "", description="origins that may call the API from a browser (CORS), separated by commas; *: all; empty: none"
     )
+    public_url: str | None = Field(
+        None,
+        description="address at which people reach this server, such as https://rag.example, for links to documents; "
+        "default: the address of each request",
+    )
     operator_key: SecretStr | None = Field(None, description="key for the operator routes (32 characters or more)")
     metrics_key: SecretStr | None = Field(
         None, description="key that reads /metrics and nothing else (32 characters or more); the operator's key reads it, too"
@@ -622,6 +627,13 @@ class Settings(BaseSettings):
         if not type_names:
             raise ValueError("EXTRACTION_ENTITY_TYPES must name at least one type")
         return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _check_public_url(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"https?://[^\s?#]+", value):
+            raise ValueError(f"PUBLIC_URL must be an address such as https://rag.example; got {value!r}")
+        return value or None
 
     @field_validator("cors_origins")
     @classmethod

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from fastapi.routing import APIRoute
-from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import DOORS, Client, World
 
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 
@@ -67,8 +67,24 @@ def _retrieving(**more: Any) -> tuple[Case, ...]:
     return (*filters, *entities, *refused)
 
 
+def _dify_condition(name: str, value: str) -> dict[str, Any]:
+    condition = {"name": [name], "comparison_operator": "is", "value": value}
+    return {"query": "society eels", "metadata_condition": {"conditions": [condition]}}
+
+
 _OPERATORS = Case("tenant", "path", status=403)
 CASES: Mapping[str, tuple[Case, ...]] = {
+    "POST /openai/v1/chat/completions": (
+        Case("tenant", "model", {"model": "{id}", "messages": [{"role": "user", "content": "eels"}]}),
+    ),
+    "GET /openai/v1/models": NO_ID,
+    "GET /openai/v1/models/{model}": (Case("tenant"), Case("document")),
+    "POST /openai/v1/embeddings": (Case("tenant", "model", {"model": "{id}", "input": "eels"}),),
+    "POST /retrieval": (
+        Case("tenant", "knowledge id", {"knowledge_id": "{id}", "query": "eels"}),
+        Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),
+        Case("tenant", "reserved field", _dify_condition("tenant_id", "{id}"), status=200),
+    ),
     "GET /health/live": NO_ID,
     "GET /health/ready": NO_ID,
     "GET /metrics": NO_ID,
@@ -376,7 +392,7 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
         return json.loads(json.dumps(value).replace("{id}", id))
 
     filled = re.sub(r"\{\w+\}", id, path.replace("{page}", "1"))
-    if path.startswith("/health"):
+    if path.startswith(("/health", *DOORS)):
         filled = "/" + filled
     body = {} if case.body is None else {"json": put(case.body)}
     response = await client.request(method, filled, params=put(dict(case.query)), headers=put(dict(case.headers)), **body)

@@ -159,7 +159,7 @@ async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, 
             same = passages(embedded) == passages(other)
             if strategy == "paths":
                 # Ids order equal paths. Those of people who share a name derive from documents' ids, which differ.
-                same = passages(embedded)[:3] == passages(other)[:3]
+                same = sorted(passages(embedded)[:3]) == sorted(passages(other)[:3])
             if not same and (near == 0 or any(abs(one.score - two.score) > near for one, two in pairs)):
                 differing.append((name, question, passages(embedded), passages(other)))
 

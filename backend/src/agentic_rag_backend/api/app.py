@@ -12,6 +12,8 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
+from agentic_rag_backend.api.doors import dify, passage_page
+from agentic_rag_backend.api.doors.openai_protocol import chat, model_routes
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.api.responses.error_responses import Methods, install_error_handlers
@@ -92,6 +94,8 @@ def create_app(container: Container) -> FastAPI:
     for router in _ROUTERS:
         versioned.include_router(router.router)
     app.include_router(versioned)
+    for door in (chat, model_routes, dify, passage_page):
+        app.include_router(door.router)
     app.include_router(probes.router)
     app.include_router(prometheus.router)
     app.include_router(docs_router(BASE_PATH))

@@ -151,8 +151,8 @@ def nearest_documents(hits: Sequence[Hit], labels: Collection[str], scale: Cosin
     least = min(cosines.values(), default=0.0)
     documents = []
     for hit in hits:
-        own = tuple(label for label in labels_of(hit) if not labels or label in labels)
-        if not own:
+        allowed = tuple(label for label in labels_of(hit) if not labels or label in labels)
+        if not allowed:
             continue
         bm25 = hit.scores.get("sparse", 0.0) / best_bm25 if best_bm25 else 0.0
         # A result without a cosine was found by its words: its cosine is below those of the others.
@@ -163,14 +163,14 @@ def nearest_documents(hits: Sequence[Hit], labels: Collection[str], scale: Cosin
                 chunk_id=hit.id,
                 title=hit.visible.document_title,
                 text=hit.visible.chunk.text,
-                labels=own,
+                labels=allowed,
                 proximity=proximity,
                 score=hit.score,
                 similarity=cosines.get(hit.id),
             )
         )
-    seen = set[str]()
+    document_ids = set[str]()
     for document in sorted(documents, key=lambda item: -item.proximity):
-        if document.document_id not in seen:
-            seen.add(document.document_id)
+        if document.document_id not in document_ids:
+            document_ids.add(document.document_id)
             yield document

@@ -50,11 +50,11 @@ def count_votes(documents: Sequence[LabelledDocument]) -> list[Vote]:
     """Return the vote for each label, the largest share first. A document with several labels votes for each of them."""
     if not documents:
         return []
-    nearest = max(document.proximity for document in documents)
+    highest = max(document.proximity for document in documents)
     weights, counts = defaultdict[str, float](float), defaultdict[str, int](int)
     for document in documents:
         for label in dict.fromkeys(document.labels):
-            weights[label] += math.exp((document.proximity - nearest) / VOTE_SCALE)
+            weights[label] += math.exp((document.proximity - highest) / VOTE_SCALE)
             counts[label] += 1
     total = sum(weights.values())
     votes = (Vote(label, weight / total, counts[label]) for label, weight in weights.items())

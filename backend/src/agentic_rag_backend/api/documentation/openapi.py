@@ -65,7 +65,7 @@ class Problem(BaseModel):
 
 
 def describe(app: FastAPI, *, base_path: str) -> None:
-    """Complete the document of ``app`` and serve it. Paths outside ``base_path`` need no key and stay unchanged."""
+    """Complete the document of ``app`` and serve it. Paths outside ``base_path`` describe their errors themselves."""
     derive, deriving = app.openapi, threading.Lock()
 
     def complete() -> dict[str, Any]:
@@ -108,6 +108,9 @@ def _complete_operation(document: dict[str, Any], base_path: str) -> dict[str, A
             if path.startswith(base_path):
                 _require_key(operation)
                 _add_problems(operation, _statuses(operation, method, named="{" in path))
+            elif "default" in operation["responses"]:  # a door, whose errors have a form of their own
+                _require_key(operation)
+                operation["responses"].pop("422", None)
             elif asks:
                 _require_key(operation, optional=True)
                 operation["responses"].pop("422", None)

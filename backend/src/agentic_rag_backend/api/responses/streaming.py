@@ -42,7 +42,7 @@ def event_stream(
     ``error``, whose data is a problem. ``events`` is closed at the end.
     """
     return EventSourceResponse(
-        _number_events(_check_admission(request, events, deadline), request_id_of(request), on_refused),
+        _number_events(check_admission(request, events, deadline), request_id_of(request), on_refused),
         headers=headers,
         ping=HEARTBEAT_S,
         ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
@@ -80,7 +80,7 @@ async def _number_events(
             yield error_message
 
 
-async def _check_admission(request: Request, events: Events, deadline: Deadline | None) -> Events:
+async def check_admission(request: Request, events: Events, deadline: Deadline | None) -> Events:
     """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
     queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
     maker = asyncio.create_task(_make(events, queue))

@@ -1,0 +1,1 @@
+"""OpenAI's protocol at `/openai/v1`: chat completions, models and embeddings."""
