@@ -19,6 +19,7 @@ NEEDED_LATER = {
     "alembic": "to change the schema",
     "graphiti_core": "for the graph in Neo4j",
     "httpx": "by commands, for their requests",
+    "mcp": "for the Model Context Protocol",
     "mako": "by alembic, for new revisions",
     "neo4j": "for the graph in Neo4j",
     "numpy.f2py": "by scipy",

@@ -7,12 +7,14 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
 from agentic_rag_backend.api.doors import dify, passage_page
+from agentic_rag_backend.api.doors.mcp_protocol.mcp_requests import McpEndpoint
 from agentic_rag_backend.api.doors.openai_protocol import chat, model_routes
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.bodies import LargeBodies
@@ -99,6 +101,7 @@ def create_app(container: Container) -> FastAPI:
     app.include_router(probes.router)
     app.include_router(prometheus.router)
     app.include_router(docs_router(BASE_PATH))
+    app.router.routes.append(Route("/mcp", McpEndpoint(app, BASE_PATH)))
     describe(app, base_path=BASE_PATH)
     return app
 

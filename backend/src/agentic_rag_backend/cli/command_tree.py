@@ -19,6 +19,7 @@ from agentic_rag_backend.cli.commands import (
     graph,
     ingest,
     label,
+    mcp,
     questions,
     status,
     tenants,
@@ -63,6 +64,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
     "migrate": local_command(maintenance.migrate_stores),
     "status": command(status.show_status),
     "usage": command(usage.show_usage),
+    "mcp": command(mcp.serve_tools, work=True),
     "doctor": doctor.check_deployment,
     "config": maintenance.show_config,
     "documents": CommandGroup(

@@ -26,6 +26,10 @@ class Permalinks:
         configured = container_of(request).settings.public_url
         return cls((configured or str(request.base_url)).rstrip("/"))
 
+    def document(self, document_id: str) -> str:
+        """Return the address of a document."""
+        return f"{self.root}/console/#/d/{quote(document_id, safe='')}"
+
     def passage(self, document_id: str, chunk_id: str) -> str:
         """Return the address of a chunk in its document."""
-        return f"{self.root}/console/#/d/{quote(document_id, safe='')}?{urlencode({'chunk': chunk_id})}"
+        return f"{self.document(document_id)}?{urlencode({'chunk': chunk_id})}"
