@@ -12,7 +12,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench same demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-slo test-deep up down up-local docs bench same demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ test-deep: $(VENV)/.dev ## many more examples of what the gate samples, then MIN
 	$(IN_MEMORY) AGENTIC_RAG_TEST_DEEP=1 $(BIN)/python -m pytest tests/unit -m hypothesis -n $(CORES) --dist worksteal --junitxml $(REPORTS)/deep/properties.xml $(ARGS)
 	$(BIN)/python infra/test_pythons.py --newest --sensitive
 	$(BIN)/python tests/deep/fuzz.py --minutes $(MINUTES)
+
+test-slo: $(VENV)/.dev ## absolute times that the specifications limit, on a quiet machine
+	$(BIN)/python -m pytest -m slo -s tests/integration/retrieval $(ARGS)
 
 test-services: $(VENV)/.dev ## the tests that need Neo4j or PostgreSQL: found by their settings, else started for the tests
 	infra/install_services.sh

@@ -143,6 +143,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("deep")
         if item.get_closest_marker("deep") and not deep:
             item.add_marker(pytest.mark.skip(reason="deep: run by `make test-deep`"))
+        if item.get_closest_marker("slo") and "slo" not in config.getoption("markexpr"):
+            item.add_marker(pytest.mark.skip(reason="slo: absolute times, run by `make test-slo` on a quiet machine"))
         fixtures = set(getattr(item, "fixturenames", ()))
         if set(NAMES) & fixtures:
             item.add_marker("services")
