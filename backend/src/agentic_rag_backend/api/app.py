@@ -36,6 +36,7 @@ from agentic_rag_backend.api.routers import (
     status,
     tenants,
     transfer,
+    tuning,
     usage,
 )
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
@@ -61,6 +62,7 @@ _ROUTERS = (
     communities,
     raptor,
     admin,
+    tuning,
     evaluation_routes,
     status,
     ontology,

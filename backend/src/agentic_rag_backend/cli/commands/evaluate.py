@@ -150,7 +150,7 @@ async def export_dataset(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, as JSON Lines.")],
 ) -> None:
     """Export a dataset as JSON Lines, which can be uploaded again."""
-    dataset_id = await _find_dataset(session.client, dataset)
+    dataset_id = await find_dataset(session.client, dataset)
     await write_file(session.client.download(f"{join_path(DATASETS.path, dataset_id)}/export", method="GET"), out)
     session.output.present({"dataset": dataset_id, "file": str(out)})
 
@@ -177,7 +177,7 @@ async def run_evaluation(
     gates = report.read_gates()
     chosen = _read_configurations(strategies, configurations)
     body = {
-        "dataset": await _find_dataset(session.client, dataset),
+        "dataset": await find_dataset(session.client, dataset),
         "configurations": chosen,
         "k": k,
         "metrics": _RETRIEVAL if retrieval_only else None,
@@ -321,7 +321,7 @@ def _read_configurations(strategies: str | None, file: Path | None) -> list[dict
     return value
 
 
-async def _find_dataset(client: Client, name: str) -> str:
+async def find_dataset(client: Client, name: str) -> str:
     """Return the id of a dataset by its id or name; a file is uploaded first.
 
     Raises:

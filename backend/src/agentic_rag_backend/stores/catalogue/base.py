@@ -38,6 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.model_results import ModelRe
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.tuning_catalogue import TuningCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
@@ -119,6 +120,7 @@ __all__ = [
     "Topic",
     "TransferCatalogue",
     "TreeCatalogue",
+    "TuningCatalogue",
     "UsageCatalogue",
     "Visibility",
     "Worker",
@@ -146,6 +148,7 @@ class Catalogue:
         self.search_sessions = SearchSessions(database)
         self.datasets = DatasetCatalogue(database)
         self.evaluation_runs = RunCatalogue(database)
+        self.tuning = TuningCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
         self.workers = WorkerDirectory(database)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -50,7 +51,14 @@ _AUTHENTICATE = (
 
 def tenant_from(row: RowMapping) -> Tenant:
     """Return a row of `tenants` as a value."""
-    return Tenant(TenantId(row["tenant_id"]), row["name"], TenantState(row["state"]), row["state_version"], row["created_at"])
+    return Tenant(
+        TenantId(row["tenant_id"]),
+        row["name"],
+        TenantState(row["state"]),
+        row["state_version"],
+        row["created_at"],
+        NOT_TUNED if row["tuned"] is None else TunedValues(**row["tuned"]),
+    )
 
 
 def _key_from(row: RowMapping) -> ApiKey:
