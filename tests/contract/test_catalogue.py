@@ -67,6 +67,7 @@ UNSCOPED = [
     ("SELECT", "evaluation_datasets"),
     ("DELETE", "evaluation_cases"),
     ("SELECT", "evaluation_runs"),
+    ("SELECT", "tuning_proposals"),
     ("SELECT", "documents"),
     ("UPDATE", "documents"),
     ("DELETE", "documents"),
