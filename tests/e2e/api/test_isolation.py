@@ -243,6 +243,15 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /evaluation/runs/{run_id}/report": (Case("run"), Case("run", "baseline", query={"baseline": "{id}"})),
     "GET /evaluation/runs/{run_id}/outcomes": (Case("run"), Case("run", "cursor", query={"cursor": "{id}"})),
     "DELETE /evaluation/runs/{run_id}": (Case("run"), Case("job")),
+    "POST /admin/tuning": (
+        Case("dataset", "datasets", {"datasets": ["{id}"]}),
+        Case("dataset", "dry run", {"datasets": ["{id}"], "dry_run": True}),
+    ),
+    "GET /admin/tuning": (Case("proposal", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /admin/tuning/{proposal_id}": (Case("proposal"), Case("run")),
+    "POST /admin/tuning/{proposal_id}/accept": (Case("proposal"), Case("dataset")),
+    "POST /admin/tuning/{proposal_id}/rollback": (Case("proposal"), Case("job")),
+    "DELETE /admin/tuning/{proposal_id}": (Case("proposal"), Case("job")),
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /usage": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /tenants/usage": (Case("tenant", "cursor", query={"cursor": "{id}"}, status=403),),
@@ -310,6 +319,7 @@ async def ids(world: World) -> dict[str, str]:
         "dataset": run["dataset"],
         "case": case["id"],
         "run": run["id"],
+        "proposal": await _proposal(world.beta, run["dataset"]),
     }
 
 
@@ -324,6 +334,16 @@ async def _evaluation_run(client: Client) -> dict[str, Any]:
         assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
         runs = await client.data("GET", "/evaluation/runs")
     return runs[0]
+
+
+async def _proposal(client: Client, dataset: str) -> str:
+    """Return the client's proposal of tuning that has ended. The first call requests it."""
+    proposals: list[dict[str, Any]] = await client.data("GET", "/admin/tuning")
+    if not proposals:
+        accepted = await client.data("POST", "/admin/tuning", status=202, json={"datasets": [dataset]})
+        assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
+        proposals = await client.data("GET", "/admin/tuning")
+    return str(proposals[0]["id"])
 
 
 def _unknown(kind: str) -> str:

@@ -36,7 +36,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tuning import Parameter, TuningPlan
 from agentic_rag_backend.evaluation.question_asking import Asker
-from agentic_rag_backend.evaluation.tuning.measuring import CandidateMeasurer
+from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.settings import Settings
@@ -245,11 +245,14 @@ async def tune(container: Container, step: Mapping[str, Any]) -> None:
     """Request a proposal unless there is one, and log every case that is measured."""
     measure = CandidateMeasurer.measure_case
 
+    def note(case: EvaluationCase, parameter: Parameter) -> None:
+        with Path(step["log"]).open("a", encoding="utf-8") as log:
+            log.write(f"{case.id} {parameter}\n")
+
     async def logged(
         self: CandidateMeasurer, caller: Any, plan: Any, parameter: Parameter, case: EvaluationCase, evidence: Any
     ) -> dict[str, float]:
-        with Path(step["log"]).open("a", encoding="utf-8") as log:
-            log.write(f"{case.id} {parameter}\n")
+        note(case, parameter)
         return await measure(self, caller, plan, parameter, case, evidence)
 
     CandidateMeasurer.measure_case = logged  # type: ignore[method-assign]

@@ -36,7 +36,7 @@ from agentic_rag_backend.api.routers import (
     status,
     tenants,
     transfer,
-    tuning,
+    tuning_routes,
     usage,
 )
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
@@ -62,7 +62,7 @@ _ROUTERS = (
     communities,
     raptor,
     admin,
-    tuning,
+    tuning_routes,
     evaluation_routes,
     status,
     ontology,

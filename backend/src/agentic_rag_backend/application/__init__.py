@@ -15,7 +15,7 @@ from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.labelling import LabellingService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.application.scores import SubmittedScores
-from agentic_rag_backend.application.tuning import TenantTuning
+from agentic_rag_backend.application.tenant_tuning import TenantTuning
 from agentic_rag_backend.container import Container
 
 

@@ -24,7 +24,7 @@ from agentic_rag_backend.cli.commands import (
     status,
     tenants,
     themes,
-    tuning,
+    tune,
     usage,
 )
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
@@ -165,12 +165,12 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
     "tune": CommandGroup(
         help="Propose better values for searches, learned from datasets and feedback.",
         commands={
-            "run": command(tuning.propose_values, work=True),
-            "list": list_command(tuning.PROPOSALS, "List proposals, newest first."),
-            "show": show_command(tuning.PROPOSALS, "Show a proposal with its evidence.", tuning.show_proposal),
-            "accept": command(tuning.accept_proposal),
-            "rollback": command(tuning.roll_back_proposal),
-            "delete": delete_command(tuning.PROPOSALS, "Delete a proposal that is not in use.", evaluate.note_deletion),
+            "run": command(tune.propose_values, work=True),
+            "list": list_command(tune.PROPOSALS, "List proposals, newest first."),
+            "show": show_command(tune.PROPOSALS, "Show a proposal with its evidence.", tune.show_proposal),
+            "accept": command(tune.accept_proposal),
+            "rollback": command(tune.roll_back_proposal),
+            "delete": delete_command(tune.PROPOSALS, "Delete a proposal that is not in use.", evaluate.note_deletion),
         },
     ),
     "tenants": CommandGroup(

@@ -53,9 +53,9 @@ from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
 from agentic_rag_backend.evaluation.score_reports import ScoreReports
-from agentic_rag_backend.evaluation.tuning.measuring import CandidateMeasurer
+from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.evaluation.tuning.tuning_service import WORKFLOW as TUNE
-from agentic_rag_backend.evaluation.tuning.tuning_service import Surroundings, TuningParts, TuningService
+from agentic_rag_backend.evaluation.tuning.tuning_service import MeasuringConditions, TuningParts, TuningService
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
@@ -706,12 +706,12 @@ class Container:
             tenants=self.tenants,
             measurer=CandidateMeasurer(self.queries, self.retrievers, self.answers),
             search_text=self._asker.search_text,
-            surroundings=self._describe_surroundings,
+            conditions=self._describe_conditions,
         )
         return TuningService(parts, self.queue, self._runner)
 
-    def _describe_surroundings(self, caller: Principal) -> Surroundings:
-        return Surroundings(
+    def _describe_conditions(self, caller: Principal) -> MeasuringConditions:
+        return MeasuringConditions(
             embedder=self.embedder.fingerprint,
             dual_level=self.features.is_on(DUAL_LEVEL, caller.flags),
             low_weight=self.defaults.weights.of_tenant(caller.flags).low,

@@ -46,7 +46,7 @@ class ScoredCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ParameterEvidence:
     """The evidence for one parameter. ``choice`` is None if tuning declines to change it, and ``reason`` says why."""
 
     parameter: Parameter
@@ -60,7 +60,7 @@ def is_learned_from(case_id: str, seed: int) -> bool:
     return hashlib.sha256(f"{seed}:{case_id}".encode()).digest()[0] < 128
 
 
-def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share: float) -> Finding:
+def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share: float) -> ParameterEvidence:
     """Choose a value on one half of the cases, and check it on the other.
 
     Args:
@@ -69,7 +69,7 @@ def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share:
     halves = {name: [case for case in cases if case.learns is learns] for name, learns in (("learn", True), ("check", False))}
     counts = {name: len(half) for name, half in halves.items()}
     if min(counts.values()) < LEAST_CASES:
-        return Finding(
+        return ParameterEvidence(
             parameter=parameter,
             choice=None,
             reason=f"too few cases: each half needs {LEAST_CASES}; there are {counts['learn']} and {counts['check']}",
@@ -80,12 +80,12 @@ def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share:
     if choice is None:
         evidence = {name: _describe_half(half, BEFORE) for name, half in halves.items()}
         reason = "no other value is better on the half that values are learned on"
-        return Finding(parameter=parameter, choice=None, reason=reason, evidence={**evidence, "candidates": means})
+        return ParameterEvidence(parameter=parameter, choice=None, reason=reason, evidence={**evidence, "candidates": means})
     evidence = {name: _describe_half(half, choice) for name, half in halves.items()}
     difference = evidence["check"]["difference"]
     improves = difference["interval"][0] > 0 and difference["p"] <= SIGNIFICANT
     reason = _explain_decision(difference, improves=improves)
-    return Finding(
+    return ParameterEvidence(
         parameter=parameter,
         choice=choice if improves else None,
         reason=reason,

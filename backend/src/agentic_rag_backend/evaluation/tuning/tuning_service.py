@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.domain.tuning import (
@@ -20,9 +21,9 @@ from agentic_rag_backend.domain.tuning import (
 )
 from agentic_rag_backend.errors import Conflict, FeatureDisabled, InvalidRequest
 from agentic_rag_backend.evaluation.gold import EvidenceFinder
+from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.evaluation.tuning.candidates import list_candidates, with_choice
-from agentic_rag_backend.evaluation.tuning.learning import Finding, ScoredCase, is_learned_from, learn_parameter
-from agentic_rag_backend.evaluation.tuning.measuring import CandidateMeasurer
+from agentic_rag_backend.evaluation.tuning.learning import ParameterEvidence, ScoredCase, is_learned_from, learn_parameter
 from agentic_rag_backend.evaluation.tuning.tuning_cases import TuningCases, collect_cases, describe_counts
 from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
@@ -39,7 +40,7 @@ _MEASURE, _LEARN = "measure", "learn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class MeasuringConditions:
     """What a proposal is measured with, and must be accepted with: the embedder, and values that are not tuned."""
 
     embedder: str
@@ -50,7 +51,7 @@ class Surroundings:
     low_strategy: str
 
 
-DescribeSurroundings = Callable[[Principal], Surroundings]
+DescribeConditions = Callable[[Principal], MeasuringConditions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +73,13 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningParts:
-    """What tuning uses. ``surroundings`` describes a caller's values that are not tuned."""
+    """What tuning uses. ``conditions`` describes a caller's values that are not tuned."""
 
     catalogue: Catalogue
     tenants: TenantService
     measurer: CandidateMeasurer
     search_text: Callable[[Principal, str], Any]
-    surroundings: DescribeSurroundings
+    conditions: DescribeConditions
 
 
 class TuningService:
@@ -120,7 +121,7 @@ class TuningService:
         return TuningEstimate(counts=counts, parameters=plan.parameters, searches=searches * len(collected.cases))
 
     async def _complete(self, caller: Principal, plan: TuningPlan, datasets: Sequence[str] | None) -> TuningPlan:
-        tenant, catalogue, dual_level = caller.tenant.id, self._parts.catalogue, self._parts.surroundings(caller).dual_level
+        tenant, catalogue, dual_level = caller.tenant.id, self._parts.catalogue, self._parts.conditions(caller).dual_level
         if Parameter.LEVEL_WEIGHTS in plan.parameters and not dual_level:
             raise FeatureDisabled(SWITCHED_OFF)
         default = tuple(parameter for parameter in Parameter if dual_level or parameter is not Parameter.LEVEL_WEIGHTS)
@@ -144,7 +145,7 @@ class TuningService:
             parameters=plan.parameters or default,
         )
 
-    async def accept(self, caller: Principal, proposal_id: str) -> Acceptance:
+    async def accept_proposal(self, caller: Principal, proposal_id: str) -> Acceptance:
         """Use the proposed values for the tenant. If documents changed since the measuring, there is a warning.
 
         Raises:
@@ -153,12 +154,12 @@ class TuningService:
         """
         proposal = await self._proposals.proposal(caller.tenant.id, proposal_id)
         if proposal.result is not None:
-            measured, current = proposal.result["surroundings"], asdict(self._parts.surroundings(caller))
+            measured, current = proposal.result["conditions"], asdict(self._parts.conditions(caller))
             differing = [name for name, value in current.items() if measured[name] != value]
             if differing:
                 changes = "; ".join(f"{name} was {measured[name]!r} and is {current[name]!r}" for name in differing)
                 raise Conflict(f"proposal {proposal_id!r} was measured with other values: {changes}. Tune again")
-        accepted, documents_changed = await self._proposals.accept(caller.tenant.id, proposal_id, caller.key_id)
+        accepted, documents_changed = await self._proposals.accept_values(caller.tenant.id, proposal_id, caller.key_id)
         warning = "documents changed since the proposal was measured; its evidence is about the documents of that time"
         return Acceptance(accepted, (warning,) if documents_changed else ())
 
@@ -188,38 +189,26 @@ class TuningService:
     async def _make_result(self, run: Run, proposal: Proposal) -> tuple[dict[str, Any], TunedValues | None]:
         plan, caller = proposal.plan, await self._parts.tenants.act_for(run.tenant)
         caller = replace(caller, tenant=replace(caller.tenant, tuned=proposal.base))
-        surroundings = self._parts.surroundings(caller)
+        conditions = self._parts.conditions(caller)
         collected = await collect_cases(self._parts.catalogue, run.tenant, plan)
         scores = await self._read_scores(run.tenant, proposal.id)
         unfound = await self._measure_cases(run, proposal, caller, collected, scores)
         await run.report_progress(_LEARN, run.total, run.total, at_once=True)
         measured = {case_id: case for case_id, case in collected.cases.items() if case_id not in unfound}
-        findings = [
-            await asyncio.to_thread(
-                learn_parameter,
-                parameter,
-                [
-                    ScoredCase(
-                        kind=asked_for(case.question).value,
-                        learns=is_learned_from(case_id, plan.seed),
-                        scores=scores[case_id, parameter],
-                    )
-                    for case_id, case in measured.items()
-                ],
-                share=_share_in_use(parameter, proposal.base, surroundings),
-            )
-            for parameter in plan.parameters
-        ]
-        values = proposal.base
-        for finding in findings:
+        findings, values = [], proposal.base
+        for parameter in plan.parameters:
+            share = _share_in_use(parameter, proposal.base, conditions)
+            cases = _score_cases(measured, {case_id: scores[case_id, parameter] for case_id in measured}, plan.seed)
+            finding = await asyncio.to_thread(learn_parameter, parameter, cases, share=share)
+            findings.append(finding)
             if finding.choice is not None:
-                values = with_choice(finding.parameter, values, finding.choice)
+                values = with_choice(parameter, values, finding.choice)
         changed = (await self._parts.tenants.get(run.tenant)).state_version != caller.tenant.state_version
         result = {
             "cases": describe_counts(collected, halves=_count_halves(measured, plan.seed), unfound=len(unfound)),
             "metric": f"{plan.metric}@{plan.k}",
-            "surroundings": asdict(surroundings),
-            "values_before": _describe_values(proposal.base, surroundings),
+            "conditions": asdict(conditions),
+            "values_before": _describe_values(proposal.base, conditions),
             "values": None if values == proposal.base else values.describe(),
             "parameters": [_describe_finding(finding) for finding in findings],
             "warnings": ["the tenant's documents or settings changed during the measuring"] if changed else [],
@@ -266,6 +255,13 @@ class TuningService:
         return unfound
 
 
+def _score_cases(cases: Mapping[str, EvaluationCase], scores: Mapping[str, Mapping[str, float]], seed: int) -> list[ScoredCase]:
+    return [
+        ScoredCase(kind=asked_for(case.question).value, learns=is_learned_from(case_id, seed), scores=scores[case_id])
+        for case_id, case in cases.items()
+    ]
+
+
 def _count_halves(case_ids: Mapping[str, Any], seed: int) -> dict[bool, int]:
     learning = sum(is_learned_from(case_id, seed) for case_id in case_ids)
     return {True: learning, False: len(case_ids) - learning}
@@ -275,19 +271,19 @@ def _count_searches(parameter: Parameter, base: TunedValues) -> int:
     return 1 if parameter is Parameter.LEVEL_WEIGHTS else len(list_candidates(parameter, base))
 
 
-def _share_in_use(parameter: Parameter, base: TunedValues, surroundings: Surroundings) -> float:
+def _share_in_use(parameter: Parameter, base: TunedValues, conditions: MeasuringConditions) -> float:
     if parameter is Parameter.LEVEL_WEIGHTS:
-        return surroundings.low_weight if base.low_weight is None else base.low_weight
-    return surroundings.dense_weight if base.dense_weight is None else base.dense_weight
+        return conditions.low_weight if base.low_weight is None else base.low_weight
+    return conditions.dense_weight if base.dense_weight is None else base.dense_weight
 
 
-def _describe_values(base: TunedValues, surroundings: Surroundings) -> dict[str, Any]:
+def _describe_values(base: TunedValues, conditions: MeasuringConditions) -> dict[str, Any]:
     """Return the values in use by parameter. Kinds of questions without a tuned strategy are not named."""
-    low, dense = (_share_in_use(of, base, surroundings) for of in (Parameter.LEVEL_WEIGHTS, Parameter.HYBRID_WEIGHTS))
+    low, dense = (_share_in_use(of, base, conditions) for of in (Parameter.LEVEL_WEIGHTS, Parameter.HYBRID_WEIGHTS))
     return replace(base, low_weight=low, dense_weight=dense).describe()
 
 
-def _describe_finding(finding: Finding) -> dict[str, Any]:
+def _describe_finding(finding: ParameterEvidence) -> dict[str, Any]:
     return {
         "parameter": finding.parameter.value,
         "improves": finding.choice is not None,

@@ -5,7 +5,7 @@ Precedence: the request, then a preset, then values that tuning set, then the te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -110,12 +110,7 @@ class RequestDefaults:
             high_limit=high_limit,
             weights=weights,
             leg_weights=leg_weights,
-            tuned=replace(
-                tuned,
-                low_weight=None if set(weight_names) & set(_LEVELS) or not both_levels else tuned.low_weight,
-                dense_weight=tuned.dense_weight if strategy == "hybrid" and leg_weights is None else None,
-                low_strategies=tuned.low_strategies if strategy == "auto" else {},
-            ),
+            tuned=_select_tuned(tuned, strategy, both_levels=both_levels, weight_names=weight_names),
             warnings=about_legs or warnings,
         )
 
@@ -127,6 +122,16 @@ class RequestDefaults:
         if strategy == "community":
             return low, overrides.limit or self.high_limit
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
+
+
+def _select_tuned(tuned: TunedValues, strategy: str, *, both_levels: bool, weight_names: Collection[str]) -> TunedValues:
+    """Return the tuned values that the strategy uses and that the weights of the request do not replace."""
+    return replace(
+        tuned,
+        low_weight=tuned.low_weight if both_levels and not set(weight_names).intersection(_LEVELS) else None,
+        dense_weight=tuned.dense_weight if strategy == "hybrid" and not set(weight_names).intersection(_LEGS) else None,
+        low_strategies=tuned.low_strategies if strategy == "auto" else {},
+    )
 
 
 def _check_weights(strategy: str, weight_names: tuple[str, ...]) -> None:

@@ -166,8 +166,7 @@ class DualLevel:
         if failed and low is None and high is None:
             # The failed level might have found results, so an empty answer would be wrong.
             raise _no_level_answers(failed)
-        problems = [problem for problem in (low_problem, high_problem) if problem]
-        for problem in problems:
+        for problem in (problems := [problem for problem in (low_problem, high_problem) if problem]):
             _log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
         backing = await self._backing(query) if high is not None and low is None else None
         return Retrieval(

@@ -170,7 +170,7 @@ def save_result(
         raise NotFound(f"there is no proposal {proposal_id!r}")
 
 
-def accept(connection: Connection, tenant: TenantId, proposal_id: str, key_id: str) -> tuple[Proposal, bool]:
+def accept_values(connection: Connection, tenant: TenantId, proposal_id: str, key_id: str) -> tuple[Proposal, bool]:
     """Use the proposed values for the tenant, and raise ``state_version``.
 
     Return the proposal, and whether documents changed since it was measured. A proposal that is accepted already stays so.
@@ -270,6 +270,6 @@ class TuningCatalogue(CataloguePart):
     save_scores = write(save_scores)
     scores = read(list_scores)
     save_result = write(save_result)
-    accept = write(accept)
+    accept_values = write(accept_values)
     roll_back = write(roll_back)
     delete = write(delete_proposal)

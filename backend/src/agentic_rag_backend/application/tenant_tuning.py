@@ -41,8 +41,8 @@ class TenantTuning:
 
     @requires(Scope.ADMIN)
     async def accept_proposal(self, caller: Principal, proposal_id: str) -> Acceptance:
-        """Use the proposed values from the next request on. See `TuningService.accept`."""
-        return await self.container.tuning.accept(caller, proposal_id)
+        """Use the proposed values from the next request on. See `TuningService.accept_proposal`."""
+        return await self.container.tuning.accept_proposal(caller, proposal_id)
 
     @requires(Scope.ADMIN)
     async def roll_back_proposal(self, caller: Principal, proposal_id: str) -> Proposal:

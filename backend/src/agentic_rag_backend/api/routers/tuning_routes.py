@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from agentic_rag_backend.api.dependencies import Administrator, Services
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
-from agentic_rag_backend.api.schemas.tuning import ProposalView, TuningAccepted, TuningBody, TuningEstimateView
+from agentic_rag_backend.api.schemas.tuning_views import ProposalView, TuningAccepted, TuningBody, TuningEstimateView
 
 router = APIRouter(prefix="/admin/tuning", tags=["admin"], route_class=IdempotentRoute)
 
