@@ -15,6 +15,7 @@ from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.labelling import LabellingService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.application.scores import SubmittedScores
+from agentic_rag_backend.application.tenant_experiments import TenantExperiments
 from agentic_rag_backend.application.tenant_tuning import TenantTuning
 from agentic_rag_backend.container import Container
 
@@ -74,6 +75,11 @@ class Application:
     def evaluations(self) -> EvaluationService:
         """Measures configurations on datasets of questions."""
         return EvaluationService(self.container)
+
+    @property
+    def experiments(self) -> TenantExperiments:
+        """Compares two configurations on requests."""
+        return TenantExperiments(self.container)
 
     @property
     def tuning(self) -> TenantTuning:

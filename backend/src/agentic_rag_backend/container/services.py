@@ -48,6 +48,7 @@ from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.evaluation.dataset_service import DatasetService
 from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
+from agentic_rag_backend.evaluation.experiments.experiment_service import ExperimentService
 from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
@@ -697,6 +698,11 @@ class Container:
     @cached_property
     def _asker(self) -> Asker:
         return Asker(self.queries, self.retrievers, self.answers)
+
+    @cached_property
+    def experiments(self) -> ExperimentService:
+        """Compares two configurations on the requests of callers."""
+        return ExperimentService(self.catalogue.experiments, self._asker)
 
     @cached_property
     def tuning(self) -> TuningService:

@@ -37,6 +37,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.experiment_catalogue import ExperimentCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.tuning_catalogue import TuningCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
@@ -84,6 +85,7 @@ __all__ = [
     "DocumentStatus",
     "Enqueue",
     "Expected",
+    "ExperimentCatalogue",
     "FeedbackCatalogue",
     "Fence",
     "GenerationCatalogue",
@@ -149,6 +151,7 @@ class Catalogue:
         self.datasets = DatasetCatalogue(database)
         self.evaluation_runs = RunCatalogue(database)
         self.tuning = TuningCatalogue(database)
+        self.experiments = ExperimentCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
         self.workers = WorkerDirectory(database)

@@ -99,6 +99,8 @@ tenants = Table(
     Column("ontology", Json),
     # Values that accepted proposals of tuning set. None: there are none.
     Column("tuned", Json),
+    # The experiment that runs. None: none does.
+    Column("experiment", Json),
 )
 
 api_keys = Table(
@@ -704,4 +706,35 @@ tuning_scores = Table(
     Column("parameter", String, primary_key=True),
     Column("scores", Json, nullable=False),
     ForeignKeyConstraint(["tenant_id", "proposal_id"], ["tuning_proposals.tenant_id", "tuning_proposals.id"]),
+)
+
+# `content` is the part that requests need. It is also the tenant's column while the experiment runs.
+experiments = Table(
+    "experiments",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("content", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String, nullable=False),
+    Column("stopped_at", UtcDateTime),
+    Column("stopped_because", String),
+    Column("stopped_by", String),
+)
+Index("ix_experiments_created", experiments.c.tenant_id, experiments.c.created_at, experiments.c.id)
+
+# The first request of each question in an experiment. It has no text, only a digest of the question.
+experiment_outcomes = Table(
+    "experiment_outcomes",
+    metadata,
+    _tenant_column(),
+    Column("experiment_id", String, primary_key=True),
+    Column("unit", String, primary_key=True),
+    Column("configuration", String, nullable=False),
+    Column("log_latency", Float, nullable=False),
+    Column("log_tokens", Float, nullable=False),
+    Column("refused", Float),
+    Column("answer_id", String),
+    Column("created_at", UtcDateTime, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "experiment_id"], ["experiments.tenant_id", "experiments.id"]),
 )

@@ -11,6 +11,7 @@ from sqlalchemy import Column, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
+from agentic_rag_backend.domain.experiments import ActiveExperiment, ExperimentMetric, StoppingRule
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
@@ -58,6 +59,16 @@ def tenant_from(row: RowMapping) -> Tenant:
         row["state_version"],
         row["created_at"],
         NOT_TUNED if row["tuned"] is None else TunedValues(**row["tuned"]),
+        None if row["experiment"] is None else experiment_from(row["experiment"]),
+    )
+
+
+def experiment_from(value: Mapping[str, Any]) -> ActiveExperiment:
+    """Return the running experiment that a column has."""
+    rule = value["rule"]
+    return ActiveExperiment(
+        **{**value, "configurations": tuple(value["configurations"])}
+        | {"rule": StoppingRule(**{**rule, "metric": ExperimentMetric(rule["metric"])})}
     )
 
 
