@@ -68,6 +68,8 @@ UNSCOPED = [
     ("DELETE", "evaluation_cases"),
     ("SELECT", "evaluation_runs"),
     ("SELECT", "tuning_proposals"),
+    ("SELECT", "experiments"),
+    ("SELECT", "experiment_outcomes"),
     ("SELECT", "documents"),
     ("UPDATE", "documents"),
     ("DELETE", "documents"),

@@ -25,9 +25,6 @@ from agentic_rag_backend.api.routers import (
     answers,
     chunk_preview,
     documents,
-    evaluation_routes,
-    evaluation_scores,
-    experiment_routes,
     feedback,
     jobs,
     labels,
@@ -37,9 +34,9 @@ from agentic_rag_backend.api.routers import (
     status,
     tenants,
     transfer,
-    tuning_routes,
     usage,
 )
+from agentic_rag_backend.api.routers.evaluation import evaluation_routes, evaluation_scores, experiment_routes, tuning_routes
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
 from agentic_rag_backend.container import Container
 

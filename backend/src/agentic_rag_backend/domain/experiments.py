@@ -45,7 +45,7 @@ class ActiveExperiment:
     share: float = 1.0
     rule: StoppingRule = field(default_factory=StoppingRule)
 
-    def assign_question(self, tenant: str, question: str) -> Assignment | None:
+    def assign_question(self, tenant: str, question: str) -> QuestionAssignment | None:
         """Return the configuration of a question, which is always the same. None: the question does not take part.
 
         SHA-256 of tenant, experiment and question decides. Letter case and white space do not matter.
@@ -54,11 +54,11 @@ class ActiveExperiment:
         digest = hashlib.sha256(f"{tenant}\0{self.id}\0{words}".encode("utf-8", "surrogatepass")).digest()
         if int.from_bytes(digest[:8]) / _DRAWN >= self.share:
             return None
-        return Assignment(experiment=self, configuration=self.configurations[digest[8] & 1], unit=digest[9:].hex())
+        return QuestionAssignment(experiment=self, configuration=self.configurations[digest[8] & 1], unit=digest[9:].hex())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class QuestionAssignment:
     """The configuration that answers a question. ``unit`` identifies the question in the experiment without its text."""
 
     experiment: ActiveExperiment

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.experiments import (
     ActiveExperiment,
-    Assignment,
+    QuestionAssignment,
     Experiment,
     ExperimentMetric,
     ExperimentOutcome,
@@ -78,7 +78,7 @@ class ExperimentService:
     def record(
         self,
         tenant: TenantId,
-        assignment: Assignment,
+        assignment: QuestionAssignment,
         *,
         latency_ms: float,
         tokens: int,
