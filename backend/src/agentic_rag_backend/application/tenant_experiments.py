@@ -11,7 +11,7 @@ from agentic_rag_backend.answering.base import with_details
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.answer import Answer
-from agentic_rag_backend.domain.experiments import QuestionAssignment, Experiment, StoppingRule
+from agentic_rag_backend.domain.experiments import Experiment, QuestionAssignment, StoppingRule
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.domain.usage import Usage

@@ -13,11 +13,11 @@ from typing import Any
 
 from agentic_rag_backend.domain.experiments import (
     ActiveExperiment,
-    QuestionAssignment,
     Experiment,
     ExperimentMetric,
     ExperimentOutcome,
     MeasureSums,
+    QuestionAssignment,
     StoppingRule,
     Sums,
 )
