@@ -149,8 +149,8 @@ class ExperimentService:
 
 def find_reason(active: ActiveExperiment, sums: MeasureSums) -> str | None:
     """Return why an experiment ends: ``p`` or ``cases``; None: it goes on."""
-    first, second = (_sums_of(sums, of["name"], active.rule.metric) for of in active.configurations)
-    compared = compare_means(first, second, alpha=active.rule.p)
+    baseline, variant = (_sums_of(sums, of["name"], active.rule.metric) for of in active.configurations)
+    compared = compare_means(baseline, variant, alpha=active.rule.p)
     if compared is not None and compared.p <= active.rule.p:
         return "p"
     cases = sum(_sums_of(sums, of["name"], ExperimentMetric.LATENCY).count for of in active.configurations)

@@ -33,18 +33,18 @@ class SequentialDifference:
     interval: tuple[float, float] | None
 
 
-def compare_means(first: Sums, second: Sums, *, alpha: float) -> SequentialDifference | None:
-    """Return the difference of the second mean from the first. None: one of them has no case.
+def compare_means(baseline: Sums, variant: Sums, *, alpha: float) -> SequentialDifference | None:
+    """Return the difference of the variant's mean from that of the baseline. None: one of them has no case.
 
     Args:
         alpha: the chance that the interval ever misses the difference.
     """
-    if not first.count or not second.count:
+    if not baseline.count or not variant.count:
         return None
-    difference = second.total / second.count - first.total / first.count
-    if min(first.count, second.count) < LEAST_CASES:
+    difference = variant.total / variant.count - baseline.total / baseline.count
+    if min(baseline.count, variant.count) < LEAST_CASES:
         return SequentialDifference(difference, 1.0, None)
-    variance = _find_variance(first, second) * (1 / first.count + 1 / second.count)
+    variance = _find_variance(baseline, variant) * (1 / baseline.count + 1 / variant.count)
     if variance <= 0:
         return SequentialDifference(difference, 1.0, (difference, difference))
     wide = variance + SPREAD**2
@@ -53,7 +53,7 @@ def compare_means(first: Sums, second: Sums, *, alpha: float) -> SequentialDiffe
     return SequentialDifference(difference, math.exp(-max(log_ratio, 0.0)), (difference - margin, difference + margin))
 
 
-def _find_variance(first: Sums, second: Sums) -> float:
+def _find_variance(baseline: Sums, variant: Sums) -> float:
     """Return the variance of all cases around their common mean."""
-    count, total = first.count + second.count, first.total + second.total
-    return (first.squares + second.squares - total**2 / count) / (count - 1)
+    count, total = baseline.count + variant.count, baseline.total + variant.total
+    return (baseline.squares + variant.squares - total**2 / count) / (count - 1)

@@ -238,14 +238,14 @@ class TuningService:
         finder = EvidenceFinder(self._parts.catalogue.documents, run.tenant, lambda text: self._parts.search_text(caller, text))
         for number, (case_id, case) in enumerate(collected.cases.items()):
             await run.report_progress(_MEASURE, number, len(collected.cases))
-            missing = [parameter for parameter in parameters if (case_id, parameter) not in scores]
-            if not missing:
+            unmeasured = [parameter for parameter in parameters if (case_id, parameter) not in scores]
+            if not unmeasured:
                 continue
             evidence = await finder.find(case)
             if all(item.missing for item in evidence):
                 unfound.add(case_id)
                 continue
-            for parameter in missing:
+            for parameter in unmeasured:
                 measured = await self._parts.measurer.measure_case(caller, proposal.plan, parameter, case, evidence)
                 await self._proposals.save_scores(
                     run.tenant, proposal.id, CaseScores(case_id=case_id, parameter=parameter, scores=measured)

@@ -122,8 +122,8 @@ def read_sums(connection: Connection, tenant: TenantId, experiment_id: str) -> M
     statement = select(_outcomes.configuration, *plain_sums).where(*its).group_by(_outcomes.configuration)
     sums: dict[str, dict[ExperimentMetric, Sums]] = {of["name"]: {} for of in experiment.active.configurations}
     for name, *numbers in connection.execute(statement):
-        for place, metric in enumerate(measures):
-            sums[name][metric] = _sums_from(numbers[3 * place : 3 * place + 3])
+        for position, metric in enumerate(measures):
+            sums[name][metric] = _sums_from(numbers[3 * position : 3 * position + 3])
     for name, *numbers in connection.execute(_select_ratings(tenant, experiment_id)):
         sums[name][ExperimentMetric.GOOD] = _sums_from(numbers)
     return sums
