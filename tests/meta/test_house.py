@@ -35,7 +35,7 @@ NOUNS_AND_VERBS = words(
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
     # overviews, types of things, themes by documents, evaluation, usage, feedback, scores, labels, doors, tuning, experiments
-    "lines": 128_000,
+    "lines": 127_730,
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,
