@@ -12,9 +12,7 @@ from agentic_rag_backend.cli.command import Run, command, local_command
 from agentic_rag_backend.cli.commands import (
     build_graph,
     demo,
-    diversity,
     documents,
-    evaluate,
     feedback,
     graph,
     ingest,
@@ -24,9 +22,9 @@ from agentic_rag_backend.cli.commands import (
     status,
     tenants,
     themes,
-    tune,
     usage,
 )
+from agentic_rag_backend.cli.commands.evaluation import diversity, evaluate, tune
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
 from agentic_rag_backend.plugins import load_plugin
