@@ -43,6 +43,8 @@ ALONE = {
     "ingest",
     "search",
     "ask",
+    "label",
+    "mcp",
     "export",
     "import",
     "optimize-planner",
