@@ -120,6 +120,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (folder / "letter.txt").write_text("Ada Kemp wrote to the harbour authority in June 2019.\n")
     (folder / "tickets.csv").write_text("id,subject,body,status,team\n1,Lamp,The lamp of the pier is broken.,open,works\n")
     (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / "examples.csv").write_text("text,label\nWhere is my new card?,card_arrival\nI lost my card.,lost_card\n")
+    (folder / "new.csv").write_text("text,category\nMy card was lost on the train.,lost_card\n")
     (folder / ".venv" / "bin" / "activate").write_text("")
     (folder / "bin").mkdir()
     (folder / "bin" / "agentic-rag").write_text(_COMMAND.format(python=sys.executable, fixtures=str(ROOT / "tests" / "fixtures")))
