@@ -194,6 +194,9 @@ async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.M
     document = await client.data("POST", "/documents", status=202, json={"text": "The pier of Port Halden is long."})
     assert (await client.ended(document["job_id"], within_s=10))["state"] == "succeeded"
     assert asked.locked(), "one run asks at a time"
+    states = [(await client.data("GET", f"/evaluation/runs/{run['run_id']}"))["state"] for run in runs]
+    assert sorted(states) == ["queued"] * 4 + ["running"], "a run that waits for its turn says so"
+    assert [job["state"] for job in await client.data("GET", "/jobs", params={"kind": "evaluate"})] == states[::-1]
     waiting = await client.data("POST", f"/jobs/{runs[-1]['job_id']}/cancel", status=202)
     assert (await client.ended(waiting["job_id"], within_s=10))["state"] == "cancelled", "a run that waits can be cancelled"
     may_answer.set()

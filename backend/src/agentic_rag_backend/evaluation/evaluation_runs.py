@@ -186,7 +186,11 @@ class EvaluationRuns:
 
     async def evaluate(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: ask what was not asked yet, summarise, and finish. Idempotent."""
-        await self._runner.run_job(tenant, job_id, attempt, self._run_job)
+        jobs = self._runner.jobs
+        # The job stays queued while it waits for the tenant's other runs.
+        run = await self._runner.begin_job(tenant, job_id, attempt, start=lambda: jobs.job(tenant, job_id))
+        if run is not None:
+            await self._runner.run_step(run, self._run_job)
 
     async def _run_job(self, run: Run) -> None:
         run_id = str(run.job.arguments["run_id"])
@@ -205,6 +209,7 @@ class EvaluationRuns:
 
     async def _ask_alone(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
         async with self._queue.tenant_lock(TenantLock.EVALUATE, run.tenant):
+            await run.jobs.start(run.tenant, run.job.id)
             return await self._ask_all(run, run_id, plan)
 
     async def _ask_all(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
