@@ -84,7 +84,7 @@ async def test_a_run_measures_and_compares_configurations(world: World) -> None:
     assert set(base["slices"]["kind"]) == {"fact", "number"}
     assert base["slices"]["tag"]["people"]["cases"] == 1
     assert base["latency_ms"]["total"]["p95"] >= base["latency_ms"]["total"]["p50"] > 0
-    assert (base["usage"]["calls"], base["diversity"]["places"]) == (0, 8)
+    assert (base["usage"]["calls"], base["usage"]["cost"], base["diversity"]["places"]) == (0, 0, 8)
     of_equal = [row for row in result["differences"] if row["configuration"] == "equal"]
     assert all(row["value"] == 0 and row["p"] == 1 for row in of_equal if row["metric"] != "latency_ms")
     failures = check_gate(parse_gate("recall@2 < baseline - 0.02"), result)

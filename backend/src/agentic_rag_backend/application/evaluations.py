@@ -101,9 +101,7 @@ class EvaluationService:
     @requires(Scope.READ)
     async def get_run(self, caller: Principal, run_id: str, *, baseline: str | None = None) -> EvaluationRun:
         """Return a run with its result, compared with another run if ``baseline`` names one."""
-        if baseline is not None:
-            return await self.container.evaluation_runs.compare_run(caller.tenant.id, run_id, baseline)
-        return await self.container.catalogue.evaluation_runs.run(caller.tenant.id, run_id)
+        return await self.container.evaluation_runs.read_run(caller.tenant.id, run_id, baseline_id=baseline)
 
     @requires(Scope.READ)
     async def list_outcomes(self, caller: Principal, run_id: str, *, limit: int, cursor: str | None = None) -> Page[CaseOutcome]:

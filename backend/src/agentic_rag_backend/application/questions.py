@@ -129,7 +129,7 @@ class SearchService:
         answer = None
         if request.synthesize:
             answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
-            answer = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer)
+            answer = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query)
             retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
         finished_at = time.perf_counter()
         spans = {"retrieval": retrieved - started, "synthesis": finished_at - retrieved, "total": finished_at - started}
@@ -153,7 +153,8 @@ class AnswerWriting:
         """
         built = await self.container.queries.build(caller, request)
         answer = await self.container.answers.answer(built.query, **_options_of(built, request))
-        return _with_warnings(self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer), built)
+        recorded = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query)
+        return _with_warnings(recorded, built)
 
     @requires(Scope.READ)
     async def stream_answer(self, caller: Principal, request: AnswerRequest) -> AsyncGenerator[AnswerEvent, None]:
@@ -173,7 +174,9 @@ class AnswerWriting:
                     case RetrievalEvent(retrieval):
                         yield RetrievalEvent(retrieval.with_warnings(built.warnings))
                     case DoneEvent(answer):
-                        recorded = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer)
+                        recorded = self.container.feedback.record_answer(
+                            caller.tenant.id, caller.key_id, answer, question=request.query
+                        )
                         yield DoneEvent(_with_warnings(recorded, built))
                     case _:
                         yield event

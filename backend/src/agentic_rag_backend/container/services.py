@@ -699,5 +699,5 @@ class Container:
             asker=Asker(self.queries, self.retrievers, self.answers),
             queue=self.queue,
             runner=self._runner,
-            limits=TokenLimits(self.model.generative, options.context_tokens, options.max_tokens),
+            limits=TokenLimits(self.model.name, self.model.generative, options.context_tokens, options.max_tokens),
         )

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agentic_rag_backend.domain.asked_questions import Ratings
 from agentic_rag_backend.domain.job import JobState
 
 MAX_DATASETS = 1000
@@ -60,6 +61,8 @@ class EvaluationCase:
     source: CaseSource = CaseSource.UPLOAD
     documents: tuple[str, ...] = ()
     """Ids of the documents with whose purge the case, or its quotes, must go. Only written."""
+    ratings: Ratings = field(default_factory=Ratings)
+    """Ratings of the tenant's answers to this question. Only read."""
     id: str = ""
 
 
@@ -119,7 +122,8 @@ class CaseOutcome:
 
     ``measures`` are by name; a measure that does not apply to the case is absent. ``times_ms`` are milliseconds by stage.
     ``documents`` and ``chunks`` are the ids of the results, best first. ``gold_missing`` counts the items of evidence that no
-    visible document has. ``error`` is the code of the error that the question ended with.
+    visible document has. ``cost`` is None if the price of a call is unknown, or if an earlier
+    release measured it. ``error`` is the code of the error that the question ended with.
     """
 
     configuration: str
@@ -134,5 +138,6 @@ class CaseOutcome:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
+    cost: float | None = None
     gold_missing: int = 0
     error: str | None = None

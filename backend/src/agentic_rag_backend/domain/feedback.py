@@ -9,6 +9,7 @@ from enum import StrEnum
 from uuid import UUID, uuid4, uuid5
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.asked_questions import hash_question
 from agentic_rag_backend.domain.contradictions import Side
 from agentic_rag_backend.domain.graph import Support
 from agentic_rag_backend.domain.query import FactHit
@@ -34,10 +35,11 @@ class Rating(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """What is kept of an answer: how it was made and what it used, without the question and any text.
+    """What is kept of an answer: how it was made and what it used, without any text.
 
-    ``citations`` has the chunk by marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports
-    a fact, a theme or a contradiction of the answer.
+    ``question_hash`` is that of `hash_question`; None: an earlier release recorded the answer. ``citations`` has the chunk by
+    marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports a fact, a theme or a
+    contradiction of the answer.
     """
 
     id: str
@@ -47,11 +49,12 @@ class AnswerRecord:
     confidence: float
     grounded: bool
     created_at: datetime
+    question_hash: str | None = None
     citations: Mapping[int, str] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_answer(cls, answer: Answer, *, key_id: str, created_at: datetime) -> AnswerRecord:
+    def of_answer(cls, answer: Answer, *, key_id: str, question: str, created_at: datetime) -> AnswerRecord:
         """Return the record of an answer for a key."""
         retrieval = answer.retrieval
         cited_documents = {citation.chunk_id: citation.document_id for citation in (*answer.citations, *answer.nearest)}
@@ -70,6 +73,7 @@ class AnswerRecord:
             confidence=answer.confidence,
             grounded=answer.grounded,
             created_at=created_at,
+            question_hash=hash_question(question),
             citations={citation.marker: citation.chunk_id for citation in answer.citations},
             documents={**retrieved_documents, **cited_documents},
         )
@@ -123,6 +127,7 @@ class Feedback:
     generator: str
     confidence: float
     grounded: bool
+    question_hash: str | None
     texts_removed: bool
     created_at: datetime
     updated_at: datetime

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
+from math import ceil
 from typing import Any
 
+from agentic_rag_backend.domain.asked_questions import Ratings
 from agentic_rag_backend.domain.evaluation import (
     MAX_OUTCOMES,
     CaseOutcome,
@@ -17,10 +20,12 @@ from agentic_rag_backend.domain.evaluation import (
 )
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
+from agentic_rag_backend.domain.usage import NANOS, Usage
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
 from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
 from agentic_rag_backend.evaluation.reports.run_summary import list_differences, summarise_outcomes
+from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
@@ -37,11 +42,17 @@ _SUMMARISE = "summarise"
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """Limits of an answer's tokens. ``concurrency`` is the number of questions that are asked at once."""
+    """The language model, and limits of an answer's tokens. ``concurrency`` is the number of questions that are asked at once."""
 
+    model: str
     generative: bool
     prompt_tokens: int
     completion_tokens: int
+
+    @property
+    def largest_call(self) -> Usage:
+        """One call with the largest prompt and reply."""
+        return current_actor().prices.price_usage(self.model, Usage(self.prompt_tokens, self.completion_tokens, calls=1))
 
     @property
     def concurrency(self) -> int:
@@ -51,13 +62,17 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """The expected work of a run. With the ``basis`` ``limits``, the tokens are those of one call with the largest prompt."""
+    """The expected work of a run. With the ``basis`` ``limits``, the tokens are those of one call with the largest prompt.
+
+    ``cost`` is None if the price of the model is unknown.
+    """
 
     cases: int
     configurations: int
     questions: int
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None
     basis: str
 
 
@@ -108,24 +123,22 @@ class EvaluationRuns:
         plan = await self._complete(caller, plan)
         cases = await self._count_cases(caller.tenant.id, plan)
         earlier_runs = (await self._runs.runs(caller.tenant.id, limit=_EARLIER_RUNS)).items
-        prompt_tokens = completion_tokens = 0
-        bases = set()
+        total, bases = Usage(), set()
         for configuration in plan.configurations:
-            earlier = await self._find_earlier_usage(caller.tenant.id, earlier_runs, plan, configuration)
-            if earlier is not None:
+            measured = await self._find_earlier_usage(caller.tenant.id, earlier_runs, plan, configuration)
+            if measured is not None:
                 bases.add("earlier runs")
+                total += _scale_usage(measured[0], cases / measured[1])
             elif self._limits.generative:
                 bases.add("limits")
-                earlier = (self._limits.prompt_tokens, self._limits.completion_tokens) if plan.answers else (0, 0)
-            prompt, completion = earlier or (0, 0)
-            prompt_tokens += round(prompt * cases)
-            completion_tokens += round(completion * cases)
+                total += _scale_usage(self._limits.largest_call if plan.answers else Usage(), cases)
         return RunEstimate(
             cases=cases,
             configurations=len(plan.configurations),
             questions=cases * len(plan.configurations),
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
+            prompt_tokens=total.prompt_tokens,
+            completion_tokens=total.completion_tokens,
+            cost=total.cost,
             basis=" and ".join(sorted(bases)) or "no model is called",
         )
 
@@ -151,8 +164,8 @@ class EvaluationRuns:
 
     async def _find_earlier_usage(
         self, tenant: TenantId, earlier_runs: Sequence[EvaluationRun], plan: RunPlan, configuration: Mapping[str, Any]
-    ) -> tuple[float, float] | None:
-        """Return the mean tokens of a question in the newest of ``earlier_runs`` with an equal configuration."""
+    ) -> tuple[Usage, int] | None:
+        """Return the usage of the newest of ``earlier_runs`` with an equal configuration, and its number of cases."""
         fields = {name: value for name, value in configuration.items() if name != "name"}
         for run in earlier_runs:
             names = {of["name"] for of in run.plan.configurations if {**of, "name": ""} == {**fields, "name": ""}}
@@ -161,8 +174,24 @@ class EvaluationRuns:
             result = (await self._runs.run(tenant, run.id)).result
             for of in result["configurations"] if result is not None else ():
                 if of["name"] in names and of["cases"]:
-                    return of["usage"]["prompt_tokens"] / of["cases"], of["usage"]["completion_tokens"] / of["cases"]
+                    return _read_usage(of["usage"]), of["cases"]
         return None
+
+    async def read_run(self, tenant: TenantId, run_id: str, *, baseline_id: str | None = None) -> EvaluationRun:
+        """Return a run. Its result has the ratings that users gave to answers to the questions of its dataset until now.
+
+        Raises:
+            NotFound, Conflict: as `compare_run`.
+        """
+        if baseline_id is None:
+            run = await self._runs.run(tenant, run_id)
+        else:
+            run = await self.compare_run(tenant, run_id, baseline_id)
+        if run.result is None:
+            return run
+        plan = run.plan
+        ratings = await self._datasets.rate_questions(tenant, plan.dataset_id, version=plan.dataset_version)
+        return replace(run, result={**run.result, "feedback": {"questions": len(ratings), **asdict(sum(ratings, Ratings()))}})
 
     async def compare_run(self, tenant: TenantId, run_id: str, baseline_id: str) -> EvaluationRun:
         """Return a run whose differences are those from another run, on the cases that both have.
@@ -245,6 +274,7 @@ class EvaluationRuns:
             "asked": len(outcomes),
             "reasons": reasons,
             "warnings": _list_warnings(outcomes.values(), changed=changed),
+            "currency": current_actor().prices.currency,
             **summary,
         }
 
@@ -270,6 +300,18 @@ class EvaluationRuns:
         """Return the outcomes without their results, which would need hundreds of megabytes."""
         pages = self._pages_of_outcomes(tenant, run_id)
         return [replace(outcome, chunks=(), documents=()) async for page in pages for outcome in page]
+
+
+def _read_usage(usage: Mapping[str, Any]) -> Usage:
+    """Return the usage of a run's result. Results of earlier releases have no cost."""
+    cost = usage.get("cost")
+    tokens = (usage["prompt_tokens"], usage["completion_tokens"], usage["calls"])
+    return Usage(*tokens, cost_nanos=round((cost or 0) * NANOS), unpriced_calls=usage["calls"] if cost is None else 0)
+
+
+def _scale_usage(usage: Usage, factor: float) -> Usage:
+    """Return a usage times ``factor``. Calls without a price stay calls without a price."""
+    return Usage(**{of.name: ceil(getattr(usage, of.name) * factor) for of in dataclass_fields(usage)})
 
 
 def _list_warnings(outcomes: Iterable[CaseOutcome], *, changed: bool) -> list[str]:

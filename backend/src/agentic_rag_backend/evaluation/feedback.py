@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.asked_questions import hash_question
 from agentic_rag_backend.domain.feedback import AnswerRecord, Feedback, FeedbackDraft, Rating, new_answer_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
@@ -34,10 +35,10 @@ class FeedbackService:
         self._waiting: list[tuple[TenantId, AnswerRecord]] = []
         self._writing = asyncio.Lock()
 
-    def record_answer(self, tenant: TenantId, key_id: str, answer: Answer) -> Answer:
+    def record_answer(self, tenant: TenantId, key_id: str, answer: Answer, *, question: str) -> Answer:
         """Return the answer with a new id, under which a key of the tenant can give feedback."""
         identified = replace(answer, id=new_answer_id())
-        record = AnswerRecord.of_answer(identified, key_id=key_id, created_at=datetime.now(UTC))
+        record = AnswerRecord.of_answer(identified, key_id=key_id, question=question, created_at=datetime.now(UTC))
         self._waiting.append((tenant, record))
         del self._waiting[:-_MAX_WAITING]
         return identified
@@ -89,8 +90,15 @@ class FeedbackService:
         rating: Rating | None = None,
         strategy: str | None = None,
         answer_id: str | None = None,
+        question: str | None = None,
     ) -> Page[Feedback]:
-        """Return feedback, the newest first, of a rating, a strategy or an answer."""
+        """Return feedback, the newest first, of a rating, a strategy, an answer or a question."""
         return await self._catalogue.page(
-            tenant, limit=limit, cursor=cursor, rating=rating, strategy=strategy, answer_id=answer_id
+            tenant,
+            limit=limit,
+            cursor=cursor,
+            rating=rating,
+            strategy=strategy,
+            answer_id=answer_id,
+            question_hash=hash_question(question) if question is not None else None,
         )

@@ -119,6 +119,7 @@ class Asker:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             calls=usage.calls,
+            cost=usage.cost,
         )
 
     async def _build(self, caller: Principal, configuration: Mapping[str, Any], case: EvaluationCase, k: int) -> BuiltQuery:

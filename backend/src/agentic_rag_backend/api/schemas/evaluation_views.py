@@ -192,6 +192,11 @@ class GoldView(View):
         return cls.model_validate(item)
 
 
+class RatingsView(View):
+    good: int
+    bad: int
+
+
 class CaseView(View):
     id: str
     question: str
@@ -203,12 +208,14 @@ class CaseView(View):
     gold: list[GoldView]
     filters: dict[str, Any] | None
     source: CaseSource
+    feedback: RatingsView = Field(description="ratings of the tenant's answers to this question")
 
     @classmethod
     def of(cls, case: EvaluationCase) -> CaseView:
         """Return the view of a case."""
-        fields = {name: getattr(case, name) for name in cls.model_fields if name != "gold"}
-        return cls(**fields, gold=[GoldView.of(item) for item in case.gold])
+        fields = {name: getattr(case, name) for name in cls.model_fields if name not in ("gold", "feedback")}
+        ratings = RatingsView.model_validate(case.ratings)
+        return cls(**fields, gold=[GoldView.of(item) for item in case.gold], feedback=ratings)
 
 
 class EstimateView(View):
@@ -217,6 +224,7 @@ class EstimateView(View):
     questions: int = Field(description="cases times configurations")
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None = Field(description="by MODEL_PRICES; null if the price of a model is unknown")
     basis: str = Field(description="origin of the numbers of tokens: `earlier runs`, `limits`, both, or `no model is called`")
 
     @classmethod
@@ -258,7 +266,8 @@ class RunView(View):
     finished_at: datetime | None
     result: dict[str, Any] | None = Field(
         description="`configurations` with `metrics` (`value`, `interval`, `count`), `latency_ms`, `calibration`, `diversity`, "
-        "`usage`, `errors` and `slices` by kind and tag; `differences` from the baseline with `interval` and `p`"
+        "`usage` with `cost` (null: a price is unknown), `errors` and `slices` by kind and tag; `differences` from the baseline "
+        "with `interval` and `p`; `feedback`: ratings of answers to these questions"
     )
 
     @classmethod
@@ -298,6 +307,7 @@ class OutcomeView(View):
     prompt_tokens: int
     completion_tokens: int
     calls: int
+    cost: float | None
     gold_missing: int = Field(description="items of evidence that no visible document has")
     error: str | None
 

@@ -361,14 +361,15 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
-    from agentic_rag_backend.evaluation.reports.run_reports import format_estimate, list_metrics
+    from agentic_rag_backend.evaluation.reports.run_reports import format_estimate, list_figures, list_metrics, list_notes
 
     result = run["result"]
     configurations = result["configurations"]
     output.show(fields({"run": run["id"], "dataset": result["dataset"]["name"], "cases": result["cases"], "k": result["k"]}))
-    for note in (*result["reasons"], *result["warnings"]):
+    for note in list_notes(result):
         output.show(f"note: {note}", style="yellow")
     rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
+    rows += [[name, *values] for name, values in list_figures(result)]
     output.show("", table(["metric", *(f"#{of['name']}" for of in configurations)], rows))
     rows = [
         [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]

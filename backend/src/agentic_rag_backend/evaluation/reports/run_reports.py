@@ -26,11 +26,11 @@ def format_markdown(result: Result) -> str:
     dataset = result["dataset"]
     lines = [f"# Evaluation of {_plain(dataset['name'])}", ""]
     lines += [f"Version {dataset['version']} of the dataset, {result['cases']} cases, {result['k']} results each.", ""]
-    lines += [f"- {_plain(note)}" for note in (*result["reasons"], *result["warnings"])]
+    lines += [f"- {_plain(note)}" for note in list_notes(result)]
     configurations = result["configurations"]
     header = ["metric", *(_plain(of["name"]) for of in configurations)]
     rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
-    rows += [[name, *(show(of) for of in configurations)] for name, show in _FIGURES.items()]
+    rows += [[name, *values] for name, values in list_figures(result)]
     lines += ["", "## Metrics", "", *_table(header, rows)]
     if result["differences"]:
         lines += [
@@ -47,6 +47,15 @@ def format_markdown(result: Result) -> str:
     return "\n".join(lines)
 
 
+def list_notes(result: Result) -> list[str]:
+    """Return what a reader of a run has to know: questions that were left out, warnings, and the feedback of users."""
+    notes = [*result["reasons"], *result["warnings"]]
+    rated = result.get("feedback", {"questions": 0})
+    if rated["questions"]:
+        notes.append(f"users rated answers to {rated['questions']} of the questions: {rated['good']} good, {rated['bad']} bad")
+    return notes
+
+
 def format_html(result: Result) -> str:
     """Return the report of a run's result as an HTML page."""
     configurations = result["configurations"]
@@ -55,12 +64,20 @@ def format_html(result: Result) -> str:
         result=result,
         configurations=configurations,
         metrics=metrics,
-        figures=[(name, [show(of) for of in configurations]) for name, show in _FIGURES.items()],
+        figures=list_figures(result),
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
         differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row, str), strict=True)) for row in result["differences"]],
         slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by, str))],
+        notes=list_notes(result),
         format_estimate=format_estimate,
     )
+
+
+def list_figures(result: Result) -> list[tuple[str, list[str]]]:
+    """Return the figures of a run that are no metrics: the name, and the text for each configuration."""
+    figures = [(name, [show(of) for of in result["configurations"]]) for name, show in _FIGURES.items()]
+    costs = [_format_cost(of["usage"].get("cost"), result.get("currency", "")) for of in result["configurations"]]
+    return [*figures, ("cost", costs)]
 
 
 def list_metrics(configurations: Sequence[Result]) -> list[str]:
@@ -159,7 +176,13 @@ def format_estimate(estimate: Result | None, *, sign: str = "") -> str:
 
 
 def _format_number(value: float, sign: str = "") -> str:
+    if 0 < abs(value) < 0.001:  # the cost of a question
+        return f"{value:{sign}.2g}"
     return f"{value:{sign}.3f}" if abs(value) < 10 else f"{value:{sign}.0f}"
+
+
+def _format_cost(cost: float | None, currency: str) -> str:
+    return "unknown" if cost is None else f"{cost:.4g} {currency}".strip()
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
+from agentic_rag_backend.domain.asked_questions import Ratings
 from agentic_rag_backend.domain.feedback import MAX_ANSWERS, AnswerRecord, Feedback, FeedbackDraft, Rating
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -28,7 +29,7 @@ from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit
 from agentic_rag_backend.stores.catalogue.tables import answers, feedback, feedback_documents, tenants
 
 _SCOPE = "feedback"
-_COPIED = ("strategy", "generator", "confidence", "grounded")
+_COPIED = ("strategy", "generator", "confidence", "grounded", "question_hash")
 """Columns that feedback copies from its answer, because the answer is removed earlier."""
 _CHANGEABLE = ("rating", "reason", "correction", "texts_removed", "updated_at")
 
@@ -134,18 +135,38 @@ def page(
     rating: Rating | None = None,
     strategy: str | None = None,
     answer_id: str | None = None,
+    question_hash: str | None = None,
 ) -> Page[Feedback]:
-    """Return feedback, the newest first, of a rating, a strategy or an answer."""
+    """Return feedback, the newest first, of a rating, a strategy, an answer or a question."""
     statement = select(feedback).where(feedback.c.tenant_id == tenant.value)
-    for column, value in ((feedback.c.rating, rating), (feedback.c.strategy, strategy), (feedback.c.answer_id, answer_id)):
+    filters = {"rating": rating, "strategy": strategy, "answer_id": answer_id, "question_hash": question_hash}
+    for name, value in filters.items():
         if value is not None:
-            statement = statement.where(column == str(value))
+            statement = statement.where(feedback.c[name] == str(value))
     if cursor is not None:
         statement = statement.where(beyond(feedback, _SCOPE, cursor, newest_first=True))
     statement = statement.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(check_limit(limit) + 1)
     items = [_feedback_from(row) for row in connection.execute(statement).mappings()]
     last_item = items[limit - 1] if len(items) > limit else None
     return Page(tuple(items[:limit]), time_cursor(_SCOPE, last_item.created_at, last_item.id) if last_item else None)
+
+
+def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str] | Select[str]) -> dict[str, Ratings]:
+    """Return the ratings of whole answers by the hash of their question, for the hashes that have any."""
+    statement = (
+        select(feedback.c.question_hash, feedback.c.rating, func.count())
+        .where(
+            feedback.c.tenant_id == tenant.value,
+            feedback.c.question_hash.in_(hashes),
+            feedback.c.citation.is_(None),
+            feedback.c.result.is_(None),
+        )
+        .group_by(feedback.c.question_hash, feedback.c.rating)
+    )
+    ratings: dict[str, Ratings] = {}
+    for question_hash, rating, count in connection.execute(statement):
+        ratings[question_hash] = ratings.get(question_hash, Ratings()) + Ratings(**{rating: count})
+    return ratings
 
 
 def _feedback_from(row: RowMapping) -> Feedback:

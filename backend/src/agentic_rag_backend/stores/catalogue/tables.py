@@ -457,6 +457,7 @@ answers = Table(
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
     Column("grounded", Boolean, nullable=False),
+    Column("question_hash", String),  # null: recorded by an earlier release
     Column("citations", Json, nullable=False),  # pairs of marker and chunk
     Column("documents", Json, nullable=False),  # by chunk
     Column("created_at", UtcDateTime, nullable=False),
@@ -477,6 +478,7 @@ feedback = Table(
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
     Column("grounded", Boolean, nullable=False),
+    Column("question_hash", String),
     Column("rating", String, nullable=False),
     Column("reason", Text),
     Column("correction", Text),
@@ -486,6 +488,7 @@ feedback = Table(
 )
 Index("ix_feedback_created", feedback.c.tenant_id, feedback.c.created_at, feedback.c.id)
 Index("ix_feedback_answer", feedback.c.tenant_id, feedback.c.answer_id)
+Index("ix_feedback_question", feedback.c.tenant_id, feedback.c.question_hash)
 
 # The documents that the texts of feedback may quote.
 feedback_documents = Table(
@@ -615,6 +618,7 @@ evaluation_cases = Table(
     Column("removed_in", Integer),
     Column("source", String, nullable=False),
     Column("kind", String, nullable=False),
+    Column("question_hash", String, nullable=False),
     Column("content", Json, nullable=False),
     UniqueConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "dataset_id"], ["evaluation_datasets.tenant_id", "evaluation_datasets.id"]),

@@ -10,12 +10,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
+from agentic_rag_backend.domain.asked_questions import Ratings, hash_question
 from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, Dataset, EvaluationCase, GoldItem
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
+from agentic_rag_backend.stores.catalogue.feedback import count_ratings
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_jobs, new_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, find_undeleted, lock_tenant, read, write
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, decode_cursor, encode_cursor, time_cursor
@@ -30,7 +32,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
 
 _DATASETS, _CASES = "datasets", "cases"
 _cases, _documents = evaluation_cases.c, evaluation_case_documents.c
-_IN_COLUMNS = frozenset({"id", "kind", "source", "documents"})
+_IN_COLUMNS = frozenset({"id", "kind", "source", "documents", "ratings"})
 
 
 def create_dataset(
@@ -180,7 +182,13 @@ def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequ
 
 def _row_of(case: EvaluationCase) -> dict[str, Any]:
     content = {name: value for name, value in asdict(case).items() if name not in _IN_COLUMNS}
-    return {"id": str(uuid.uuid4()), "source": case.source.value, "kind": case.kind, "content": plain(content)}
+    return {
+        "id": str(uuid.uuid4()),
+        "source": case.source.value,
+        "kind": case.kind,
+        "question_hash": hash_question(case.question),
+        "content": plain(content),
+    }
 
 
 def _set_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int) -> None:
@@ -212,7 +220,9 @@ def list_cases(
     )
     rows = connection.execute(statement).mappings().all()
     next_cursor = encode_cursor(_CASES, (rows[limit - 1]["number"],)) if len(rows) > limit else None
-    return Page(tuple(map(_case_from, rows[:limit])), next_cursor)
+    ratings = count_ratings(connection, tenant, [row["question_hash"] for row in rows[:limit]])
+    cases = [_case_from(row, ratings.get(row["question_hash"], Ratings())) for row in rows[:limit]]
+    return Page(tuple(cases), next_cursor)
 
 
 def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> int:
@@ -220,6 +230,13 @@ def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, ve
     of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
     its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
     return connection.execute(select(func.count()).select_from(evaluation_cases).where(*its)).scalar_one()
+
+
+def rate_questions(connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> list[Ratings]:
+    """Return the ratings of each question of a version that has any. `NotFound` if there is no such dataset or version."""
+    of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
+    its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
+    return list(count_ratings(connection, tenant, select(_cases.question_hash).where(*its)).values())
 
 
 def _check_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int | None) -> int:
@@ -233,12 +250,12 @@ def _belongs_to(version: int) -> ColumnElement[bool]:
     return and_(_cases.added_in <= version, or_(_cases.removed_in.is_(None), _cases.removed_in > version))
 
 
-def _case_from(row: RowMapping) -> EvaluationCase:
+def _case_from(row: RowMapping, ratings: Ratings) -> EvaluationCase:
     content: dict[str, Any] = dict(row["content"])
     gold = tuple(GoldItem(**item) for item in content.pop("gold"))
     content |= {name: tuple(content[name]) for name in ("must_say", "tags")}
     source = CaseSource(row["source"])
-    return EvaluationCase(**content, id=row["id"], kind=row["kind"], source=source, gold=gold)
+    return EvaluationCase(**content, id=row["id"], kind=row["kind"], source=source, gold=gold, ratings=ratings)
 
 
 def remove_case(connection: Connection, tenant: TenantId, dataset_id: str, case_id: str) -> Dataset:
@@ -338,5 +355,6 @@ class DatasetCatalogue(CataloguePart):
     add_cases = write(add_cases)
     cases = read(list_cases)
     count_cases = read(count_cases)
+    rate_questions = read(rate_questions)
     remove_case = write(remove_case)
     delete = write(delete_dataset)
