@@ -361,7 +361,13 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
-    from agentic_rag_backend.evaluation.reports.run_reports import format_estimate, list_figures, list_metrics, list_notes
+    from agentic_rag_backend.evaluation.reports.run_reports import (
+        excludes_zero,
+        format_estimate,
+        list_figures,
+        list_metrics,
+        list_notes,
+    )
 
     result = run["result"]
     configurations = result["configurations"]
@@ -374,7 +380,7 @@ def _show_run(output: Output, run: Mapping[str, Any]) -> None:
     rows = [
         [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
         for row in result["differences"]
-        if row["interval"][0] > 0 or row["interval"][1] < 0
+        if excludes_zero(row)
     ]
     if rows:
         title = f"differences from {result['differences'][0]['baseline']} whose interval excludes 0"

@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _TEMPLATE = "run_report.html"
-_WIDTH, _LEFT, _RIGHT = 640.0, 160.0, 40.0
-_ROW, _TOP, _BOTTOM = 26.0, 8.0, 26.0
-"""Measures of a plot in pixels: its width, the space for names and numbers, and the height of a row, the head and the axis."""
+_WIDTH, _MARGIN = 340.0, 8.0
+_ROW, _BOTTOM = 42.0, 22.0
+"""Measures of a plot in pixels: its width, the space beside the axis, the height of a configuration, and that of the axis.
+A plot fits into the width of a telephone at its own size, so that its texts have the size of the other texts."""
+_TICKS = 4
+_MAX_NAME = 36
+"""Characters of a configuration's name in a plot."""
+_LAST = ("latency_ms", "tokens", "cost")
+"""Metrics that come after those of quality."""
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>#|"})
 
 Result = Mapping[str, Any]
@@ -40,9 +46,9 @@ def format_markdown(result: Result) -> str:
             *_table(_DIFFERENCE_COLUMNS, [_difference_cells(row, _plain) for row in result["differences"]]),
         ]
     for by in ("kind", "tag"):
-        rows = _slice_rows(configurations, by, _plain)
-        if rows:
-            lines += ["", f"## By {by}", "", *_table([by, "configuration", "cases", "metrics"], rows)]
+        table = _slice_table(configurations, by, _plain)
+        if table:
+            lines += ["", f"## By {by}", "", *_table(table[0], table[1:])]
     lines += ["", "Intervals are bootstrap intervals of 95 % over the cases; p is that of a permutation test.", ""]
     return "\n".join(lines)
 
@@ -66,10 +72,11 @@ def format_html(result: Result) -> str:
         metrics=metrics,
         figures=list_figures(result),
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
-        differences=[dict(zip(_DIFFERENCE_COLUMNS, _difference_cells(row, str), strict=True)) for row in result["differences"]],
-        slices=[(by, rows) for by in ("kind", "tag") if (rows := _slice_rows(configurations, by, str))],
+        columns=_DIFFERENCE_COLUMNS,
+        differences=[(excludes_zero(row), _difference_cells(row, str)) for row in result["differences"]],
+        slices=[(by, table) for by in ("kind", "tag") if (table := _slice_table(configurations, by, str))],
         notes=list_notes(result),
-        format_estimate=format_estimate,
+        format_number=_format_number,
     )
 
 
@@ -81,8 +88,9 @@ def list_figures(result: Result) -> list[tuple[str, list[str]]]:
 
 
 def list_metrics(configurations: Sequence[Result]) -> list[str]:
-    """Return the names of the metrics that any configuration has, in their order."""
-    return list(dict.fromkeys(name for of in configurations for name in of["metrics"]))
+    """Return the names of the metrics that any configuration has: those of quality first."""
+    names = dict.fromkeys(name for of in configurations for name in of["metrics"])
+    return sorted(names, key=lambda name: _LAST.index(name) + 1 if name in _LAST else 0)
 
 
 @cache
@@ -99,30 +107,28 @@ def _plot_metric(name: str, configurations: Sequence[Result]) -> Result | None:
     largest = max((estimate["interval"][1] for _, estimate in estimates), default=0.0)
     if not estimates or largest <= 0:
         return None
-    end = max(1.0, largest)
-    scale = (_WIDTH - _LEFT - _RIGHT) / end
+    end = max(1.0, largest) if name not in _LAST else largest
+    scale = (_WIDTH - 2 * _MARGIN) / end
     rows = [
         {
             "name": configuration,
-            "y": _TOP + _ROW * (number + 0.5),
-            "x": _LEFT + scale * estimate["value"],
-            "low": _LEFT + scale * max(0.0, estimate["interval"][0]),
-            "high": _LEFT + scale * estimate["interval"][1],
+            "label": configuration if len(configuration) <= _MAX_NAME else f"{configuration[: _MAX_NAME - 1]}…",
+            "top": _ROW * number,
+            "x": _MARGIN + scale * estimate["value"],
+            "low": _MARGIN + scale * max(0.0, estimate["interval"][0]),
+            "high": _MARGIN + scale * estimate["interval"][1],
             "value": _format_number(estimate["value"]),
         }
         for number, (configuration, estimate) in enumerate(estimates)
     ]
-    bottom = _TOP + _ROW * len(rows)
-    ticks = [{"x": _LEFT + scale * end * part / 4, "text": _format_number(end * part / 4)} for part in range(5)]
-    return {
-        "name": name,
-        "rows": rows,
-        "ticks": ticks,
-        "width": _WIDTH,
-        "height": bottom + _BOTTOM,
-        "bottom": bottom,
-        "top": _TOP,
-    }
+    bottom = _ROW * len(rows)
+    anchors = {0: "start", _TICKS: "end"}
+    ticks = [
+        {"x": _MARGIN + scale * value, "text": f"{value:.3g}", "anchor": anchors.get(part, "middle")}
+        for part in range(_TICKS + 1)
+        for value in (end * part / _TICKS,)
+    ]
+    return {"name": name, "rows": rows, "ticks": ticks, "width": _WIDTH, "height": bottom + _BOTTOM, "bottom": bottom}
 
 
 def _share(name: str, part: str) -> Any:
@@ -153,18 +159,33 @@ def _difference_cells(row: Result, write_name: Callable[[str], str]) -> list[str
     ]
 
 
-def _slice_rows(configurations: Sequence[Result], by: str, write_name: Callable[[str], str]) -> list[list[str]]:
-    labels = dict.fromkeys(label for of in configurations for label in of["slices"][by])
-    return [
-        [write_name(label), write_name(of["name"]), str(part["cases"]), _list_means(part["metrics"])]
+def excludes_zero(row: Result) -> bool:
+    """Return whether the interval of a difference excludes 0."""
+    low, high = row["interval"]
+    return bool(low > 0 or high < 0)
+
+
+def _slice_table(configurations: Sequence[Result], by: str, write_name: Callable[[str], str]) -> list[list[str]]:
+    """Return a table of the means of each slice, with its header. Empty if there are no slices."""
+    labels = list(dict.fromkeys(label for of in configurations for label in of["slices"][by]))
+    metrics = list_metrics([part for of in configurations for part in of["slices"][by].values()])
+    header = [by, "configuration", "cases", *metrics]
+    rows = [
+        [
+            write_name(label),
+            write_name(of["name"]),
+            str(part["cases"]),
+            *(_format_mean(part["metrics"].get(name)) for name in metrics),
+        ]
         for label in labels
         for of in configurations
         if (part := of["slices"][by].get(label)) is not None
     ]
+    return [header, *rows] if rows else []
 
 
-def _list_means(metrics: Result) -> str:
-    return ", ".join(f"{name} {_format_number(estimate['value'])}" for name, estimate in metrics.items())
+def _format_mean(estimate: Result | None) -> str:
+    return "-" if estimate is None else _format_number(estimate["value"])
 
 
 def format_estimate(estimate: Result | None, *, sign: str = "") -> str:
