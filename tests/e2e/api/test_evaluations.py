@@ -182,7 +182,7 @@ async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.M
     dataset = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "one", "cases": CASES[:1]})
     asked, may_answer, ask = asyncio.Semaphore(0), asyncio.Event(), Asker.ask
 
-    async def ask_late(*arguments: Any) -> CaseOutcome:
+    async def ask_late(*arguments: Any) -> tuple[CaseOutcome, str]:
         asked.release()
         await may_answer.wait()
         return await ask(*arguments)
@@ -257,6 +257,7 @@ async def test_bad_requests_name_the_limit(world: World) -> None:
         ({"version": 2}, "the versions 1 to 1; got 2"),
         ({"metrics": ["nosuch"]}, "recall"),
         ({"max_tokens": 0}, "1"),
+        ({"judge": {}, "configurations": [{"name": "a"}, {"name": "b"}]}, "a judge needs a language model"),
     ):
         response = await client.post("/evaluation/runs", {**run, **changed})
         assert response.status_code in (404, 422), (changed, response.text)

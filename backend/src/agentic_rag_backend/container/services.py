@@ -700,4 +700,5 @@ class Container:
             queue=self.queue,
             runner=self._runner,
             limits=TokenLimits(self.model.name, self.model.generative, options.context_tokens, options.max_tokens),
+            model=self.model,
         )

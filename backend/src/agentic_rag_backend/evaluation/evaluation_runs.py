@@ -16,20 +16,24 @@ from agentic_rag_backend.domain.evaluation import (
     Dataset,
     EvaluationCase,
     EvaluationRun,
+    PairVerdict,
     RunPlan,
 )
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.domain.usage import NANOS, Usage
-from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
+from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, in_field
+from agentic_rag_backend.evaluation.answer_judge import AnswerJudge, largest_comparison
 from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
+from agentic_rag_backend.evaluation.reports.judge_summary import summarise_verdicts
 from agentic_rag_backend.evaluation.reports.run_summary import list_differences, summarise_outcomes
 from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
+from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.tenancy.service import TenantService
 
@@ -70,6 +74,7 @@ class RunEstimate:
     cases: int
     configurations: int
     questions: int
+    comparisons: int
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -84,6 +89,7 @@ class EvaluationRuns:
     Args:
         tenants: returns the caller that a run acts as.
         limits: of the model's tokens, for estimates.
+        model: judges answers, if a run asks for it.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class EvaluationRuns:
         queue: JobQueue,
         runner: Runner,
         limits: TokenLimits,
+        model: LanguageModel,
     ) -> None:
         self._runs = catalogue.evaluation_runs
         self._datasets = catalogue.datasets
@@ -104,6 +111,7 @@ class EvaluationRuns:
         self._queue = queue
         self._runner = runner
         self._limits = limits
+        self._model = model
 
     async def request_run(self, caller: Principal, plan: RunPlan) -> EvaluationRun:
         """Check a plan and queue its run. ``dataset_version`` 0 stands for the dataset's current version.
@@ -132,10 +140,15 @@ class EvaluationRuns:
             elif self._limits.generative:
                 bases.add("limits")
                 total += _scale_usage(self._limits.largest_call if plan.answers else Usage(), cases)
+        comparisons = cases * (len(plan.configurations) - 1) if plan.judge_model is not None else 0
+        if comparisons:
+            bases.add("limits")
+            total += _scale_usage(self._price_comparison(plan.judge_model or ""), comparisons)
         return RunEstimate(
             cases=cases,
             configurations=len(plan.configurations),
             questions=cases * len(plan.configurations),
+            comparisons=comparisons,
             prompt_tokens=total.prompt_tokens,
             completion_tokens=total.completion_tokens,
             cost=total.cost,
@@ -155,12 +168,27 @@ class EvaluationRuns:
                 f"are {cases * len(plan.configurations)}"
             )
         check_names(plan.configurations)
+        self._check_judge(plan)
+        if plan.judge_model == "":
+            plan = replace(plan, judge_model=self._model.name)
         for configuration in plan.configurations:
             await self._asker.check_configuration(caller, configuration, k=plan.k)
         return plan
 
+    def _check_judge(self, plan: RunPlan) -> None:
+        if plan.judge_model is None:
+            return
+        with in_field("judge"):
+            if not self._model.generative:
+                raise InvalidRequest(f"a judge needs a language model; this server has none ({self._model.name})")
+            if len(plan.configurations) == 1 or not plan.answers:
+                raise InvalidRequest("a judge compares answers of configurations: give two or more, and a metric of answers")
+
     async def _count_cases(self, tenant: TenantId, plan: RunPlan) -> int:
         return await self._datasets.count_cases(tenant, plan.dataset_id, version=plan.dataset_version)
+
+    def _price_comparison(self, model: str) -> Usage:
+        return current_actor().prices.price_usage(model, largest_comparison(self._limits.completion_tokens))
 
     async def _find_earlier_usage(
         self, tenant: TenantId, earlier_runs: Sequence[EvaluationRun], plan: RunPlan, configuration: Mapping[str, Any]
@@ -254,7 +282,10 @@ class EvaluationRuns:
             run_id=run_id,
             plan=plan,
             concurrency=self._limits.concurrency,
+            judge=AnswerJudge(self._model, plan.judge_model) if plan.judge_model is not None else None,
         )
+        async for verdicts in self._pages_of_verdicts(tenant, run_id):
+            loop.verdicts.update({(verdict.case_id, verdict.configuration): verdict for verdict in verdicts})
         async for recorded in self._pages_of_outcomes(tenant, run_id):
             for outcome in recorded:
                 loop.keep_outcome(outcome)
@@ -267,6 +298,10 @@ class EvaluationRuns:
         await run.report_progress(_SUMMARISE, len(outcomes), case_count * len(plan.configurations), at_once=True)
         names = [configuration["name"] for configuration in plan.configurations]
         summary = await asyncio.to_thread(summarise_outcomes, list(outcomes.values()), names)
+        judged = {}
+        if loop.judge is not None:
+            verdicts_of_run = await asyncio.to_thread(summarise_verdicts, list(loop.verdicts.values()), names)
+            judged = {"judge": {"model": loop.judge.name, "prompt": loop.judge.prompt_id, **verdicts_of_run}}
         return {
             "dataset": _describe_dataset(dataset, plan),
             "k": plan.k,
@@ -276,6 +311,7 @@ class EvaluationRuns:
             "warnings": _list_warnings(outcomes.values(), changed=changed),
             "currency": current_actor().prices.currency,
             **summary,
+            **judged,
         }
 
     async def _pages_of_cases(self, tenant: TenantId, plan: RunPlan) -> AsyncIterator[Sequence[EvaluationCase]]:
@@ -291,6 +327,15 @@ class EvaluationRuns:
         cursor: str | None = None
         while True:
             page: Page[CaseOutcome] = await self._runs.outcomes(tenant, run_id, limit=_PAGE, cursor=cursor)
+            yield page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def _pages_of_verdicts(self, tenant: TenantId, run_id: str) -> AsyncIterator[Sequence[PairVerdict]]:
+        cursor: str | None = None
+        while True:
+            page: Page[PairVerdict] = await self._runs.verdicts(tenant, run_id, limit=_PAGE, cursor=cursor)
             yield page.items
             cursor = page.next_cursor
             if cursor is None:

@@ -124,6 +124,12 @@ class CasesBody(Body):
         return self
 
 
+class JudgeBody(Body):
+    """A model that compares the answers of the first configuration with those of the others, in both orders."""
+
+    model: str | None = Field(None, min_length=1, max_length=128, description="name of the model; default: LLM_MODEL")
+
+
 class RunBody(Body):
     """A run: every case of a dataset in every configuration. Differences are those from the first configuration."""
 
@@ -151,6 +157,9 @@ class RunBody(Body):
     max_tokens: Whole | None = Field(
         None, ge=1, le=2**53, description="budget: no question is asked after this many tokens; the run is then `partial`"
     )
+    judge: JudgeBody | None = Field(
+        None, description="compare answers by a model, which costs two calls for each pair; default: no"
+    )
     dry_run: Switch = Field(False, description="return the expected work, and start nothing")
 
     def to_plan(self) -> RunPlan:
@@ -162,6 +171,7 @@ class RunBody(Body):
             k=self.k,
             answers=self.metrics is None or not set(self.metrics) <= set(RETRIEVAL_MEASURES),
             max_tokens=self.max_tokens,
+            judge_model=(self.judge.model or "") if self.judge is not None else None,
         )
 
 
@@ -222,6 +232,7 @@ class EstimateView(View):
     cases: int
     configurations: int
     questions: int = Field(description="cases times configurations")
+    comparisons: int = Field(description="pairs of answers that a judge compares")
     prompt_tokens: int
     completion_tokens: int
     cost: float | None = Field(description="by MODEL_PRICES; null if the price of a model is unknown")
@@ -257,6 +268,7 @@ class RunView(View):
     configurations: list[dict[str, Any]]
     k: int
     max_tokens: int | None
+    judge_model: str | None = Field(description="the model that compares answers; null: none")
     job_id: str
     state: JobState
     done: int
@@ -267,7 +279,8 @@ class RunView(View):
     result: dict[str, Any] | None = Field(
         description="`configurations` with `metrics` (`value`, `interval`, `count`), `latency_ms`, `calibration`, `diversity`, "
         "`usage` with `cost` (null: a price is unknown), `errors` and `slices` by kind and tag; `differences` from the baseline "
-        "with `interval` and `p`; `feedback`: ratings of answers to these questions"
+        "with `interval` and `p`; `judge`: `comparisons` with the first configuration, and `usage`; `feedback`: ratings of "
+        "answers to these questions"
     )
 
     @classmethod
@@ -281,6 +294,7 @@ class RunView(View):
             configurations=[dict(configuration) for configuration in plan.configurations],
             k=plan.k,
             max_tokens=plan.max_tokens,
+            judge_model=plan.judge_model,
             job_id=run.job_id,
             state=run.state,
             done=run.done,

@@ -71,6 +71,13 @@ BaselineOption = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write the report: .html, .md or .json, by the suffix.")
 ]
+JudgeOption = Annotated[
+    bool,
+    typer.Option("--judge", help="Have the language model compare the answers of the first configuration with the others."),
+]
+JudgeModelOption = Annotated[
+    str | None, typer.Option("--judge-model", metavar="NAME", help="Have this model compare the answers.")
+]
 RetrievalOnly = Annotated[bool, typer.Option("--retrieval-only", help="Measure results only, and write no answers.")]
 
 
@@ -169,6 +176,8 @@ async def run_evaluation(
     k: ResultsOption = 5,
     retrieval_only: RetrievalOnly = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Budget: stop after this many tokens.")] = None,
+    judge: JudgeOption = False,
+    judge_model: JudgeModelOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected work, and start nothing.")] = False,
     baseline: BaselineOption = None,
     report: ReportOptions,
@@ -182,6 +191,7 @@ async def run_evaluation(
         "k": k,
         "metrics": _RETRIEVAL if retrieval_only else None,
         "max_tokens": max_tokens,
+        "judge": {"model": judge_model} if judge or judge_model is not None else None,
         "dry_run": dry_run,
     }
     accepted = await session.client.post(RUNS.path, body)
@@ -362,8 +372,10 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
     from agentic_rag_backend.evaluation.reports.run_reports import (
+        describe_judge,
         excludes_zero,
         format_estimate,
+        list_comparisons,
         list_figures,
         list_metrics,
         list_notes,
@@ -377,6 +389,9 @@ def _show_run(output: Output, run: Mapping[str, Any]) -> None:
     rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
     rows += [[name, *values] for name, values in list_figures(result)]
     output.show("", table(["metric", *(f"#{of['name']}" for of in configurations)], rows))
+    header, *rows = list_comparisons(result) or [[]]
+    if rows:
+        output.show("", table(header, rows, title=describe_judge(result)))
     rows = [
         [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
         for row in result["differences"]

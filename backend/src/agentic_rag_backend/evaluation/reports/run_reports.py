@@ -45,6 +45,16 @@ def format_markdown(result: Result) -> str:
             "",
             *_table(_DIFFERENCE_COLUMNS, [_difference_cells(row, _plain) for row in result["differences"]]),
         ]
+    comparisons = list_comparisons(result, _plain)
+    if comparisons:
+        lines += [
+            "",
+            "## Comparison by a model",
+            "",
+            _plain(describe_judge(result)),
+            "",
+            *_table(comparisons[0], comparisons[1:]),
+        ]
     for by in ("kind", "tag"):
         table = _slice_table(configurations, by, _plain)
         if table:
@@ -74,6 +84,8 @@ def format_html(result: Result) -> str:
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
         columns=_DIFFERENCE_COLUMNS,
         differences=[(excludes_zero(row), _difference_cells(row, str)) for row in result["differences"]],
+        comparisons=list_comparisons(result),
+        judge=describe_judge(result),
         slices=[(by, table) for by in ("kind", "tag") if (table := _slice_table(configurations, by, str))],
         notes=list_notes(result),
         format_number=_format_number,
@@ -85,6 +97,39 @@ def list_figures(result: Result) -> list[tuple[str, list[str]]]:
     figures = [(name, [show(of) for of in result["configurations"]]) for name, show in _FIGURES.items()]
     costs = [_format_cost(of["usage"].get("cost"), result.get("currency", "")) for of in result["configurations"]]
     return [*figures, ("cost", costs)]
+
+
+def describe_judge(result: Result) -> str:
+    """Return what a judge's comparisons mean, and what they cost. Empty without a judge."""
+    judge = result.get("judge")
+    if judge is None:
+        return ""
+    usage = judge["usage"]
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+    cost = _format_cost(usage["cost"], result.get("currency", ""))
+    return (
+        f"{judge['model']} ({judge['prompt']}) compared each answer with the baseline's in both orders; a preference counts if "
+        f"both agree. {usage['calls']} calls, {tokens} tokens, cost {cost}."
+    )
+
+
+def list_comparisons(result: Result, write_name: Callable[[str], str] = str) -> list[list[str]]:
+    """Return the table of a judge's comparisons with its header. Empty if there are none."""
+    rows = [
+        [
+            write_name(row["configuration"]),
+            write_name(row["baseline"]),
+            str(row["wins"]),
+            str(row["losses"]),
+            str(row["ties"]),
+            format_estimate(row["preference"], sign="+"),
+            f"{row['p']:.4f}",
+            "-" if row["agreement"] is None else _format_number(row["agreement"]),
+            str(row["failed"]),
+        ]
+        for row in result.get("judge", {"comparisons": ()})["comparisons"]
+    ]
+    return [list(_COMPARISON_COLUMNS), *rows] if rows else []
 
 
 def list_metrics(configurations: Sequence[Result]) -> list[str]:
@@ -145,6 +190,7 @@ _FIGURES: Mapping[str, Any] = {
     "prompt, completion tokens": lambda of: f"{of['usage']['prompt_tokens']} · {of['usage']['completion_tokens']}",
     "errors": lambda of: ", ".join(f"{code}: {count}" for code, count in of["errors"].items()) or "0",
 }
+_COMPARISON_COLUMNS = ("configuration", "baseline", "wins", "losses", "ties", "preference", "p", "agreement of orders", "failed")
 _DIFFERENCE_COLUMNS = ("metric", "configuration", "baseline", "difference", "p", "cases")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.evaluation import CaseOutcome
+from agentic_rag_backend.domain.evaluation import CaseOutcome, PairVerdict
 from agentic_rag_backend.evaluation.case_measures import TOTAL
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
@@ -104,9 +104,9 @@ def _summarise(outcomes: Outcomes) -> dict[str, Any]:
     }
 
 
-def sum_costs(outcomes: Outcomes) -> float | None:
+def sum_costs(parts: Sequence[CaseOutcome | PairVerdict]) -> float | None:
     """Return the cost of all calls; 0 without calls. None: that of a call is not known."""
-    costs = [outcome.cost for outcome in outcomes if outcome.calls]
+    costs = [part.cost for part in parts if part.calls]
     return None if None in costs else round(sum(filter(None, costs)), 9)
 
 

@@ -660,6 +660,18 @@ evaluation_runs = Table(
 Index("ix_evaluation_runs_created", evaluation_runs.c.tenant_id, evaluation_runs.c.created_at, evaluation_runs.c.id)
 Index("ix_evaluation_runs_dataset", evaluation_runs.c.tenant_id, evaluation_runs.c.dataset_id)
 
+# One row for each case and configuration that a judge compared with the first configuration. It has no text of an answer.
+evaluation_verdicts = Table(
+    "evaluation_verdicts",
+    metadata,
+    _tenant_column(),
+    Column("run_id", String, primary_key=True),
+    Column("case_id", String, primary_key=True),
+    Column("configuration", String, primary_key=True),
+    Column("content", Json, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "run_id"], ["evaluation_runs.tenant_id", "evaluation_runs.id"]),
+)
+
 # One row for each case and configuration that was asked. It has no text of a document.
 evaluation_outcomes = Table(
     "evaluation_outcomes",

@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
     evaluation_datasets,
     evaluation_outcomes,
     evaluation_runs,
+    evaluation_verdicts,
     jobs,
 )
 
@@ -289,8 +290,8 @@ def delete_dataset(connection: Connection, tenant: TenantId, dataset_id: str) ->
     of_dataset = (evaluation_runs.c.tenant_id == tenant.value, evaluation_runs.c.dataset_id == dataset_id)
     run_jobs, runs = (select(column).where(*of_dataset) for column in (evaluation_runs.c.job_id, evaluation_runs.c.id))
     cancel_jobs(connection, tenant, jobs.c.id.in_(run_jobs) | (jobs.c.id == dataset["job_id"]))
-    outcomes = evaluation_outcomes.c
-    connection.execute(delete(evaluation_outcomes).where(outcomes.tenant_id == tenant.value, outcomes.run_id.in_(runs)))
+    for table in (evaluation_outcomes, evaluation_verdicts):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.run_id.in_(runs)))
     for table in (evaluation_runs, evaluation_case_documents, evaluation_cases):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.dataset_id == dataset_id))
     its = (evaluation_datasets.c.tenant_id == tenant.value, evaluation_datasets.c.id == dataset_id)
