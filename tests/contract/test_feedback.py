@@ -33,6 +33,8 @@ async def test_sqlite(tmp_path: Path) -> None:
             "? <> '' AND feedback.question",
         ),
         (contract.cases_have_the_ratings_of_their_questions, "SELECT", "feedback.citation IS NULL", "1 = 1"),
+        (contract.kept_questions_can_be_listed_and_forgotten, "SELECT", "answers.tenant_id = ?", "? <> ''"),
+        (contract.kept_questions_can_be_listed_and_forgotten, "UPDATE", "answers.tenant_id = ?", "? <> ''"),
         (contract.a_deleted_document_takes_the_texts_with_it, "UPDATE", "correction=?", "correction=coalesce(?, correction)"),
         (contract.a_deleted_document_takes_the_texts_with_it, "SELECT", "documents.deleted_at IS NULL", "1 = 1"),
     ],

@@ -41,7 +41,7 @@ class _Rows:
 
 
 def _service(rows: Any, patience_s: float = 0.0) -> FeedbackService:
-    return FeedbackService(rows, patience_s=patience_s)
+    return FeedbackService(rows, rows, patience_s=patience_s)
 
 
 def _answer(service: FeedbackService) -> str:

@@ -21,7 +21,13 @@ from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.options.filters import RequestModel
 from agentic_rag_backend.retrieval.ranking_explanation import Explanation
 from agentic_rag_backend.retrieval.requests.builder import BuiltQuery
-from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS, DualLevelRequest, SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import (
+    MAX_QUERY_CHARACTERS,
+    DualLevelRequest,
+    PassageRequest,
+    SearchRequest,
+)
+from agentic_rag_backend.tenancy.features import QUESTION_LOG
 from agentic_rag_backend.wording import message_of
 
 MAX_TURNS = 20
@@ -129,7 +135,7 @@ class SearchService:
         answer = None
         if request.synthesize:
             answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
-            answer = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query)
+            answer = _record_answer(self.container, caller, request, answer)
             retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
         finished_at = time.perf_counter()
         spans = {"retrieval": retrieved - started, "synthesis": finished_at - retrieved, "total": finished_at - started}
@@ -153,8 +159,7 @@ class AnswerWriting:
         """
         built = await self.container.queries.build(caller, request)
         answer = await self.container.answers.answer(built.query, **_options_of(built, request))
-        recorded = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query)
-        return _with_warnings(recorded, built)
+        return _with_warnings(_record_answer(self.container, caller, request, answer), built)
 
     @requires(Scope.READ)
     async def stream_answer(self, caller: Principal, request: AnswerRequest) -> AsyncGenerator[AnswerEvent, None]:
@@ -174,10 +179,7 @@ class AnswerWriting:
                     case RetrievalEvent(retrieval):
                         yield RetrievalEvent(retrieval.with_warnings(built.warnings))
                     case DoneEvent(answer):
-                        recorded = self.container.feedback.record_answer(
-                            caller.tenant.id, caller.key_id, answer, question=request.query
-                        )
-                        yield DoneEvent(_with_warnings(recorded, built))
+                        yield DoneEvent(_with_warnings(_record_answer(self.container, caller, request, answer), built))
                     case _:
                         yield event
                 started = True
@@ -191,6 +193,13 @@ class AnswerWriting:
         """
         if len(await self.container.catalogue.documents.hydrate(caller.tenant.id, list(chunk_ids))) < len(chunk_ids):
             raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
+
+
+def _record_answer(container: Container, caller: Principal, request: PassageRequest, answer: Answer) -> Answer:
+    """Record an answer for feedback, with the question if the tenant allows it. A follow-up alone says too little to keep it."""
+    is_follow_up = isinstance(request, AnswerRequest) and bool(request.history)
+    keep = container.features.is_on(QUESTION_LOG, caller.flags) and not is_follow_up
+    return container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query, keep=keep)
 
 
 def _options_of(built: BuiltQuery, request: AnswerRequest) -> dict[str, Any]:

@@ -148,6 +148,14 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "report": command(evaluate.report_run),
             "runs": list_command(evaluate.RUNS, "List runs, newest first."),
             "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", evaluate.note_deletion),
+            "questions": CommandGroup(
+                help="Questions that users asked, if the tenant keeps them.",
+                commands={
+                    "list": list_command(evaluate.QUESTIONS, "List questions, newest first.", rating=evaluate.QuestionRating),
+                    "delete": delete_command(evaluate.QUESTIONS, "Delete a question.", evaluate.note_deletion),
+                    "clear": command(evaluate.forget_questions),
+                },
+            ),
             "datasets": CommandGroup(
                 help="Datasets of questions with expected answers and evidence.",
                 commands={
@@ -155,6 +163,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
                     "show": show_command(evaluate.DATASETS, "Show a dataset."),
                     "upload": command(evaluate.upload_dataset),
                     "generate": command(evaluate.generate_dataset, work=True),
+                    "from-questions": command(evaluate.take_questions),
                     "export": command(evaluate.export_dataset),
                     "delete": delete_command(evaluate.DATASETS, "Delete a dataset with its runs.", evaluate.note_deletion),
                 },

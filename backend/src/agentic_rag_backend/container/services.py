@@ -274,7 +274,8 @@ class Container:
     def feedback(self) -> FeedbackService:
         """Records answers, and takes feedback on them."""
         patience_s = 0.0 if self._others is None else 2 * WRITTEN_EVERY_S
-        return FeedbackService(self._adapters.catalogue.feedback, patience_s=patience_s)
+        catalogue = self._adapters.catalogue
+        return FeedbackService(catalogue.feedback, catalogue.asked_questions, patience_s=patience_s)
 
     @cached_property
     def score_reports(self) -> ScoreReports:

@@ -28,6 +28,7 @@ class CaseSource(StrEnum):
     UPLOAD = "upload"
     GRAPH = "graph"
     ANSWER = "answer"
+    QUESTION = "question"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
+from agentic_rag_backend.domain.asked_questions import AskedQuestion, QuestionFilter, Rating
 from agentic_rag_backend.domain.evaluation import (
     CaseOutcome,
     CaseSource,
@@ -53,8 +54,20 @@ class GenerateBody(Body):
     seed: Whole = Field(0, ge=0, le=2**31 - 1, description="equal documents and seeds give equal questions")
 
 
+class QuestionsBody(Body):
+    """Questions that users of the tenant asked, if it allowed to keep them (`QUESTION_LOG_ENABLED`)."""
+
+    count: Whole = Field(100, ge=1, le=MAX_GENERATED, description="maximum number of different questions, the newest ones")
+    rating: Rating | None = Field(None, description="only questions whose answers users rated so")
+    grounded: Switch | None = Field(None, description="only questions that were answered (true) or refused (false)")
+
+    def to_filter(self) -> QuestionFilter:
+        """Return the filter."""
+        return QuestionFilter(rating=self.rating, grounded=self.grounded)
+
+
 class DatasetBody(Body):
-    """A dataset with its cases, or one whose cases are generated."""
+    """A dataset with its cases, or one whose cases are generated or questions of users."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -76,11 +89,12 @@ class DatasetBody(Body):
     name: str = Field(min_length=1, max_length=MAX_NAME_CHARACTERS)
     cases: list[CaseRequest] | None = Field(None, min_length=1, max_length=MAX_CASES_OF_REQUEST)
     generate: GenerateBody | None = None
+    from_questions: QuestionsBody | None = Field(None, description="requires the scope `admin`")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> DatasetBody:
-        if (self.cases is None) is (self.generate is None):
-            raise ValueError("must have either cases or generate")
+        if sum(origin is not None for origin in (self.cases, self.generate, self.from_questions)) != 1:
+            raise ValueError("must have one of cases, generate and from_questions")
         return self
 
 
@@ -110,17 +124,18 @@ class SavedAnswer(Body):
 
 
 class CasesBody(Body):
-    """Cases to add, or an answer to keep as a case."""
+    """Cases to add, an answer to keep as a case, or questions that users asked."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"cases": [{"question": "Who leads the harbour project?"}]}]})
 
     cases: list[CaseRequest] | None = Field(None, min_length=1, max_length=MAX_CASES_OF_REQUEST)
     answer: SavedAnswer | None = None
+    from_questions: QuestionsBody | None = Field(None, description="requires the scope `admin`")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> CasesBody:
-        if (self.cases is None) is (self.answer is None):
-            raise ValueError("must have either cases or answer")
+        if sum(origin is not None for origin in (self.cases, self.answer, self.from_questions)) != 1:
+            raise ValueError("must have one of cases, answer and from_questions")
         return self
 
 
@@ -200,6 +215,26 @@ class GoldView(View):
     def of(cls, item: GoldItem) -> GoldView:
         """Return the view of an item of evidence."""
         return cls.model_validate(item)
+
+
+class AskedQuestionView(View):
+    """A question that was kept, and how it was answered."""
+
+    id: str = Field(description="id of the answer")
+    question: str
+    strategy: str
+    grounded: bool
+    confidence: float
+    asked_at: datetime
+
+    @classmethod
+    def of(cls, question: AskedQuestion) -> AskedQuestionView:
+        """Return the view of a question."""
+        return cls.model_validate(question)
+
+
+class QuestionsForgotten(View):
+    questions: int = Field(description="number of questions that were deleted")
 
 
 class RatingsView(View):

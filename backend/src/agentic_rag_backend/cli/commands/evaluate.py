@@ -17,7 +17,7 @@ from agentic_rag_backend.cli.commands.tenants import write_file
 from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.intake import Processing
 from agentic_rag_backend.cli.options import drop_unset, split_names
-from agentic_rag_backend.cli.output import Output, count_of, fields, table
+from agentic_rag_backend.cli.output import Output, count_of, fields, format_time, table
 from agentic_rag_backend.cli.resources import Resource
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 
@@ -31,6 +31,20 @@ DATASETS = Resource(
     droppable=("kinds",),
     argument=Annotated[str, typer.Argument(metavar="DATASET_ID")],
 )
+QUESTIONS = Resource(
+    path="/evaluation/questions",
+    columns={
+        "id": "id",
+        "question": "question",
+        "answered": "grounded",
+        "#confidence": lambda item: f"{item['confidence']:.2f}",
+        "asked": lambda item: format_time(item["asked_at"]),
+    },
+    droppable=("#confidence", "id"),
+    empty="no questions; the flag QUESTION_LOG_ENABLED keeps them",
+    argument=Annotated[str, typer.Argument(metavar="QUESTION_ID")],
+)
+QuestionRating = Annotated[str | None, typer.Option("--rating", help="good or bad: only questions whose answers were rated so.")]
 RUNS = Resource(
     path="/evaluation/runs",
     columns={
@@ -149,6 +163,23 @@ async def generate_dataset(
     for note in job["result"].get("reasons", ()):
         session.output.show(f"note: {note}", style="yellow")
     session.output.present(job["result"])
+
+
+async def take_questions(
+    session: Session,
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset.")],
+    count: Annotated[int, typer.Option("--count", help="Maximum number of different questions, the newest ones.")] = 100,
+    rating: QuestionRating = None,
+) -> None:
+    """Make a dataset of questions that users asked, if the tenant allowed to keep them."""
+    chosen = drop_unset(count=count, rating=rating)
+    session.output.present(await session.client.post(DATASETS.path, {"name": name, "from_questions": chosen}))
+
+
+async def forget_questions(session: Session) -> None:
+    """Delete all questions that are kept."""
+    reply = await session.client.request("DELETE", QUESTIONS.path)
+    session.output.present(reply["data"])
 
 
 async def export_dataset(

@@ -36,6 +36,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.asked_questions import AskedQuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
@@ -71,6 +72,7 @@ __all__ = [
     "MAX_KEPT",
     "READ_BY_FILTERS",
     "SETTLING",
+    "AskedQuestionCatalogue",
     "BegunJob",
     "Catalogue",
     "Change",
@@ -152,6 +154,7 @@ class Catalogue:
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)
         self.feedback = FeedbackCatalogue(database)
+        self.asked_questions = AskedQuestionCatalogue(database)
         self.submitted_scores = SubmittedScoreCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)

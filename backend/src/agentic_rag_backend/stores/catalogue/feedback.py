@@ -57,6 +57,7 @@ def _answer_row(tenant: TenantId, record: AnswerRecord) -> dict[str, Any]:
         "id": record.id,
         "key_id": record.key_id,
         **{name: getattr(record, name) for name in _COPIED},
+        "question": record.question,
         "citations": [[marker, chunk_id] for marker, chunk_id in record.citations.items()],
         "documents": dict(record.documents),
         "created_at": record.created_at,
@@ -69,7 +70,7 @@ def read_answer(connection: Connection, tenant: TenantId, answer_id: str) -> Ans
     row = connection.execute(statement).mappings().first()
     if row is None:
         raise NotFound(f"there is no answer {answer_id[:80]!r} that can get feedback")
-    values = {name: row[name] for name in ("id", "key_id", *_COPIED, "created_at", "documents")}
+    values = {name: row[name] for name in ("id", "key_id", *_COPIED, "question", "created_at", "documents")}
     return AnswerRecord(**values, citations={marker: chunk_id for marker, chunk_id in row["citations"]})  # noqa: C416 (JSON lists)
 
 

@@ -458,11 +458,14 @@ answers = Table(
     Column("confidence", Float, nullable=False),
     Column("grounded", Boolean, nullable=False),
     Column("question_hash", String),  # null: recorded by an earlier release
+    Column("question", Text),  # null: the tenant does not keep questions, or it was deleted
     Column("citations", Json, nullable=False),  # pairs of marker and chunk
     Column("documents", Json, nullable=False),  # by chunk
     Column("created_at", UtcDateTime, nullable=False),
 )
 Index("ix_answers_created", answers.c.tenant_id, answers.c.created_at, answers.c.id)
+_KEPT = answers.c.question.is_not(None)
+Index("ix_answers_question", answers.c.tenant_id, answers.c.created_at, sqlite_where=_KEPT, postgresql_where=_KEPT)
 
 feedback = Table(
     "feedback",

@@ -120,6 +120,7 @@ def add_cases(
     cases: Sequence[EvaluationCase],
     *,
     generated: bool = False,
+    new_only: bool = False,
 ) -> Dataset:
     """Add cases as a new version of a dataset, and return it.
 
@@ -128,6 +129,7 @@ def add_cases(
     Args:
         generated: the dataset's job made the cases. A dataset that has such cases is returned unchanged, so that a repeated job
             adds nothing twice.
+        new_only: leave out cases whose question the current version has.
 
     Raises:
         NotFound: there is no such dataset.
@@ -139,6 +141,10 @@ def add_cases(
     of_dataset = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id)
     repeated = select(exists().where(*of_dataset, _cases.source == CaseSource.GRAPH.value))
     cases = _leave_out_deleted(connection, tenant, cases)
+    if new_only:
+        present = select(_cases.question_hash).where(*of_dataset, _cases.removed_in.is_(None))
+        hashes = set(connection.execute(present).scalars())
+        cases = [case for case in cases if hash_question(case.question) not in hashes]
     if not cases or (generated and connection.execute(repeated).scalar()):
         return read_dataset(connection, tenant, dataset_id)
     last_number = connection.execute(select(func.coalesce(func.max(_cases.number), 0)).where(*of_dataset)).scalar_one()
