@@ -37,7 +37,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.asked_questions import AskedQuestionCatalogue
-from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue, without_quotes
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
@@ -60,9 +60,20 @@ from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
+from agentic_rag_backend.stores.catalogue.tenants.evaluation_transfer import EvaluationTransferCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
-from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.tenants.tenant_records import (
+    ArchivedCase,
+    ArchivedDataset,
+    ArchivedFeedback,
+    ArchivedScore,
+    DocumentHeader,
+    DocumentRecord,
+    EvaluationRecord,
+    Opening,
+    TenantSnapshot,
+)
 from agentic_rag_backend.stores.catalogue.tenants.transfer import TransferCatalogue
 from agentic_rag_backend.stores.catalogue.usage import UsageCatalogue
 
@@ -72,6 +83,10 @@ __all__ = [
     "MAX_KEPT",
     "READ_BY_FILTERS",
     "SETTLING",
+    "ArchivedCase",
+    "ArchivedDataset",
+    "ArchivedFeedback",
+    "ArchivedScore",
     "AskedQuestionCatalogue",
     "BegunJob",
     "Catalogue",
@@ -84,6 +99,8 @@ __all__ = [
     "DocumentRecord",
     "DocumentStatus",
     "Enqueue",
+    "EvaluationRecord",
+    "EvaluationTransferCatalogue",
     "Expected",
     "FeedbackCatalogue",
     "Fence",
@@ -125,6 +142,7 @@ __all__ = [
     "Visibility",
     "Worker",
     "WorkerDirectory",
+    "without_quotes",
 ]
 
 GenerationCatalogue = CommunityCatalogue | TreeCatalogue
@@ -150,6 +168,7 @@ class Catalogue:
         self.evaluation_runs = RunCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
+        self.evaluation_transfer = EvaluationTransferCatalogue(database)
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)

@@ -33,7 +33,8 @@ from agentic_rag_backend.stores.catalogue.tables import (
 
 _DATASETS, _CASES = "datasets", "cases"
 _cases, _documents = evaluation_cases.c, evaluation_case_documents.c
-_IN_COLUMNS = frozenset({"id", "kind", "source", "documents", "ratings"})
+IN_COLUMNS = frozenset({"id", "kind", "source", "documents", "ratings"})
+"""Fields of a case that are columns or in other tables. The others are its ``content``."""
 
 
 def create_dataset(
@@ -169,7 +170,7 @@ def _leave_out_deleted(connection: Connection, tenant: TenantId, cases: Sequence
             raise InvalidRequest("a document that the answer cites was deleted")
         elif case.source is CaseSource.UPLOAD:
             documents = tuple(document_id for document_id in case.documents if document_id not in deleted)
-            remaining.append(replace(case, gold=_without_quotes(case.gold, deleted), documents=documents))
+            remaining.append(replace(case, gold=without_quotes(case.gold, deleted), documents=documents))
     return remaining
 
 
@@ -188,7 +189,7 @@ def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequ
 
 
 def _row_of(case: EvaluationCase) -> dict[str, Any]:
-    content = {name: value for name, value in asdict(case).items() if name not in _IN_COLUMNS}
+    content = {name: value for name, value in asdict(case).items() if name not in IN_COLUMNS}
     return {
         "id": str(uuid.uuid4()),
         "source": case.source.value,
@@ -258,11 +259,15 @@ def _belongs_to(version: int) -> ColumnElement[bool]:
 
 
 def _case_from(row: RowMapping, ratings: Ratings) -> EvaluationCase:
+    return EvaluationCase(**read_content(row), id=row["id"], ratings=ratings)
+
+
+def read_content(row: RowMapping) -> dict[str, Any]:
+    """Return the fields of the case in a row, without its id, documents and ratings."""
     content: dict[str, Any] = dict(row["content"])
-    gold = tuple(GoldItem(**item) for item in content.pop("gold"))
-    content |= {name: tuple(content[name]) for name in ("must_say", "tags")}
-    source = CaseSource(row["source"])
-    return EvaluationCase(**content, id=row["id"], kind=row["kind"], source=source, gold=gold, ratings=ratings)
+    lists = {name: tuple(content[name]) for name in ("must_say", "tags")}
+    gold = tuple(GoldItem(**item) for item in content["gold"])
+    return {**content, **lists, "gold": gold, "kind": row["kind"], "source": CaseSource(row["source"])}
 
 
 def remove_case(connection: Connection, tenant: TenantId, dataset_id: str, case_id: str) -> Dataset:
@@ -330,7 +335,7 @@ def forget_document(connection: Connection, tenant: TenantId, document_id: str) 
         )
         if row["source"] == CaseSource.UPLOAD.value:
             connection.execute(delete(evaluation_case_documents).where(*sources, _documents.document_id == document_id))
-            gold = _without_quotes([GoldItem(**item) for item in row["content"]["gold"]], {document_id})
+            gold = without_quotes([GoldItem(**item) for item in row["content"]["gold"]], {document_id})
             content = {**row["content"], "gold": list(map(asdict, gold))}
             connection.execute(update(evaluation_cases).where(*its).values(content=content))
         else:
@@ -339,7 +344,7 @@ def forget_document(connection: Connection, tenant: TenantId, document_id: str) 
     return len(rows)
 
 
-def _without_quotes(gold: Sequence[GoldItem], document_ids: Collection[str]) -> tuple[GoldItem, ...]:
+def without_quotes(gold: Sequence[GoldItem], document_ids: Collection[str]) -> tuple[GoldItem, ...]:
     """Return evidence without the quotes that were looked up for chunks of these documents."""
     return tuple(
         replace(item, quote="", document=None) if item.chunk_id is not None and item.document in document_ids else item
