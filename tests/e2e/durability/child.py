@@ -34,8 +34,8 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.evaluation import EvaluationCase, RunPlan
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.answer_judge import AnswerJudge
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns
+from agentic_rag_backend.evaluation.pair_judge import PairJudge
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
@@ -224,12 +224,12 @@ async def evaluate(container: Container, step: Mapping[str, Any]) -> None:
         outcome, text = await ask(self, caller, plan, configuration, case, evidence)
         return outcome, f"{configuration['name']}: {text}"
 
-    async def choose(_: AnswerJudge, case: EvaluationCase, texts: tuple[str, str], _account: Any) -> str:
+    async def choose(_: PairJudge, case: EvaluationCase, texts: tuple[str, str], _account: Any) -> str:
         note(case, f"judge {texts[0].partition(':')[0]}")
         return "1"
 
     Asker.ask = logged  # type: ignore[method-assign]
-    AnswerJudge._ask = choose  # type: ignore[method-assign, assignment]
+    PairJudge._ask = choose  # type: ignore[method-assign, assignment]
     EvaluationRuns._check_judge = lambda *_: None  # type: ignore[method-assign] # a model would be needed, which is not asked here
     if (await container.catalogue.evaluation_runs.runs(TENANT, limit=1)).items:
         return

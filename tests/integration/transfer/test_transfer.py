@@ -15,7 +15,7 @@ import pytest_asyncio
 from moved_tenants import FLAGS, ONTOLOGY, QUESTION_OF_DATASET, Opens, evaluation_of, report
 
 from agentic_rag_backend.container import models
-from agentic_rag_backend.domain.asked_questions import Ratings
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.evaluation import CaseSource, EvaluationCase
 from agentic_rag_backend.domain.job import JobState
@@ -54,7 +54,7 @@ def _check_evaluation(contents: dict[str, Any]) -> None:
     """Fail unless a tenant has the datasets, feedback and scores that `evaluated` made, which name chunks and documents of it."""
     by_chunk, by_key = contents["harbour 1"]
     assert [len(contents[f"harbour {version}"]) for version in (1, 2, 3)] == [2, 3, 2]
-    assert by_chunk[:5] == (QUESTION_OF_DATASET, CaseSource.UPLOAD, ("people",), None, Ratings(0, 1))
+    assert by_chunk[:5] == (QUESTION_OF_DATASET, CaseSource.UPLOAD, ("people",), None, RatingCounts(0, 1))
     ((quote, chunk, document),) = by_chunk[5]
     assert (quote == chunk, document) == (True, "document"), "ids are those of this tenant"
     assert (by_key[3], by_key[5]) == ({"shelf": {"gte": 1}}, [("", None, "report-1")])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.domain.evaluation import CaseOutcome, Choice, EvaluationCase, PairVerdict, RunPlan
+from agentic_rag_backend.domain.evaluation import CaseOutcome, EvaluationCase, PairChoice, PairVerdict, RunPlan
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
@@ -100,7 +100,7 @@ class FakeJudge:
         if case.id == self.fails:
             raise ModelUnavailable("the model is down")
         self.compared.append((case.id, texts))
-        verdict = PairVerdict(baseline=names[0], configuration=names[1], case_id=case.id, choices=(Choice.CONFIGURATION,) * 2)
+        verdict = PairVerdict(baseline=names[0], configuration=names[1], case_id=case.id, choices=(PairChoice.CONFIGURATION,) * 2)
         return verdict.with_usage(Usage(4, 1, 2, cost_nanos=10**8))
 
 

@@ -23,14 +23,14 @@ class Rating(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratings:
+class RatingCounts:
     """Numbers of good and bad ratings of the answers to a question, without those of single citations and results."""
 
     good: int = 0
     bad: int = 0
 
-    def __add__(self, ratings: Ratings) -> Ratings:
-        return Ratings(self.good + ratings.good, self.bad + ratings.bad)
+    def __add__(self, ratings: RatingCounts) -> RatingCounts:
+        return RatingCounts(self.good + ratings.good, self.bad + ratings.bad)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

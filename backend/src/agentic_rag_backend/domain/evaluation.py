@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agentic_rag_backend.domain.asked_questions import Ratings
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.usage import Usage
 
@@ -63,8 +63,8 @@ class EvaluationCase:
     source: CaseSource = CaseSource.UPLOAD
     documents: tuple[str, ...] = ()
     """Ids of the documents with whose purge the case, or its quotes, must go. Only written."""
-    ratings: Ratings = field(default_factory=Ratings)
-    """Ratings of the tenant's answers to this question. Only read."""
+    ratings: RatingCounts = field(default_factory=RatingCounts)
+    """RatingCounts of the tenant's answers to this question. Only read."""
     id: str = ""
 
 
@@ -148,7 +148,7 @@ class CaseOutcome:
     error: str | None = None
 
 
-class Choice(StrEnum):
+class PairChoice(StrEnum):
     """The better of two answers."""
 
     BASELINE = "baseline"
@@ -168,7 +168,7 @@ class PairVerdict:
     configuration: str
     baseline: str
     case_id: str
-    choices: tuple[Choice | None, Choice | None]
+    choices: tuple[PairChoice | None, PairChoice | None]
     asked: bool = True
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -195,4 +195,4 @@ class PairVerdict:
         first, second = self.choices
         if first is not second or first is None:
             return 0
-        return {Choice.CONFIGURATION: 1, Choice.BASELINE: -1, Choice.EQUAL: 0}[first]
+        return {PairChoice.CONFIGURATION: 1, PairChoice.BASELINE: -1, PairChoice.EQUAL: 0}[first]

@@ -105,7 +105,7 @@ class DatasetService:
 
     async def _list_questions(self, tenant: TenantId, *, count: int, chosen: QuestionFilter) -> list[EvaluationCase]:
         """Return the newest different questions as cases without an expected answer."""
-        questions = await self._questions.list_different(tenant, count=count, chosen=chosen)
+        questions = await self._questions.list_distinct_texts(tenant, count=count, chosen=chosen)
         if not questions:
             raise InvalidRequest(
                 f"no question of the last {QUESTION_DAYS} days is kept that fits; PATCH /features {{QUESTION_LOG_ENABLED: true}} "

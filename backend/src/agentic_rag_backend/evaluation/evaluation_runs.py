@@ -9,7 +9,7 @@ from dataclasses import fields as dataclass_fields
 from math import ceil
 from typing import Any
 
-from agentic_rag_backend.domain.asked_questions import Ratings
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.evaluation import (
     MAX_OUTCOMES,
     CaseOutcome,
@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.domain.usage import NANOS, Usage
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, in_field
-from agentic_rag_backend.evaluation.answer_judge import AnswerJudge, largest_comparison
+from agentic_rag_backend.evaluation.pair_judge import PairJudge, largest_comparison
 from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
 from agentic_rag_backend.evaluation.reports.judge_summary import summarise_verdicts
@@ -219,7 +219,9 @@ class EvaluationRuns:
             return run
         plan = run.plan
         ratings = await self._datasets.rate_questions(tenant, plan.dataset_id, version=plan.dataset_version)
-        return replace(run, result={**run.result, "feedback": {"questions": len(ratings), **asdict(sum(ratings, Ratings()))}})
+        return replace(
+            run, result={**run.result, "feedback": {"questions": len(ratings), **asdict(sum(ratings, RatingCounts()))}}
+        )
 
     async def compare_run(self, tenant: TenantId, run_id: str, baseline_id: str) -> EvaluationRun:
         """Return a run whose differences are those from another run, on the cases that both have.
@@ -282,13 +284,12 @@ class EvaluationRuns:
             run_id=run_id,
             plan=plan,
             concurrency=self._limits.concurrency,
-            judge=AnswerJudge(self._model, plan.judge_model) if plan.judge_model is not None else None,
+            judge=PairJudge(self._model, plan.judge_model) if plan.judge_model is not None else None,
         )
         async for verdicts in self._pages_of_verdicts(tenant, run_id):
             loop.verdicts.update({(verdict.case_id, verdict.configuration): verdict for verdict in verdicts})
-        async for recorded in self._pages_of_outcomes(tenant, run_id):
-            for outcome in recorded:
-                loop.keep_outcome(outcome)
+        async for page in self._pages_of_outcomes(tenant, run_id):
+            loop.keep_outcomes(page)
         outcomes, reasons = loop.outcomes, []
         async for cases in self._pages_of_cases(tenant, plan):
             reasons = await loop.ask_cases(caller, cases, case_count=case_count)
@@ -298,10 +299,7 @@ class EvaluationRuns:
         await run.report_progress(_SUMMARISE, len(outcomes), case_count * len(plan.configurations), at_once=True)
         names = [configuration["name"] for configuration in plan.configurations]
         summary = await asyncio.to_thread(summarise_outcomes, list(outcomes.values()), names)
-        judged = {}
-        if loop.judge is not None:
-            verdicts_of_run = await asyncio.to_thread(summarise_verdicts, list(loop.verdicts.values()), names)
-            judged = {"judge": {"model": loop.judge.name, "prompt": loop.judge.prompt_id, **verdicts_of_run}}
+        judge_summary = await asyncio.to_thread(_summarise_judge, loop, names)
         return {
             "dataset": _describe_dataset(dataset, plan),
             "k": plan.k,
@@ -311,7 +309,7 @@ class EvaluationRuns:
             "warnings": _list_warnings(outcomes.values(), changed=changed),
             "currency": current_actor().prices.currency,
             **summary,
-            **judged,
+            **judge_summary,
         }
 
     async def _pages_of_cases(self, tenant: TenantId, plan: RunPlan) -> AsyncIterator[Sequence[EvaluationCase]]:
@@ -345,6 +343,13 @@ class EvaluationRuns:
         """Return the outcomes without their results, which would need hundreds of megabytes."""
         pages = self._pages_of_outcomes(tenant, run_id)
         return [replace(outcome, chunks=(), documents=()) async for page in pages for outcome in page]
+
+
+def _summarise_judge(loop: QuestionLoop, names: Sequence[str]) -> dict[str, Any]:
+    if loop.judge is None:
+        return {}
+    summary = summarise_verdicts(list(loop.verdicts.values()), names)
+    return {"judge": {"model": loop.judge.name, "prompt": loop.judge.prompt_id, **summary}}
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:

@@ -63,7 +63,7 @@ class FeedbackService:
 
     async def _forget_old_questions(self) -> None:
         try:
-            await self._questions.forget_old()
+            await self._questions.forget_old_texts()
         except AgenticRagError as error:
             _log.warning("old_questions_not_deleted", code=error.code, reason=error.message)
 

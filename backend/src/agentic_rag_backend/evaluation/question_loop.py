@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome, EvaluationCase, PairVerdict, RunPlan
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.evaluation.answer_judge import AnswerJudge
 from agentic_rag_backend.evaluation.gold import EvidenceFinder
+from agentic_rag_backend.evaluation.pair_judge import PairJudge
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, RunCatalogue
@@ -41,7 +41,7 @@ class QuestionLoop:
     run_id: str
     plan: RunPlan
     concurrency: int
-    judge: AnswerJudge | None = None
+    judge: PairJudge | None = None
     outcomes: dict[tuple[str, str], CaseOutcome] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], PairVerdict] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
@@ -56,6 +56,11 @@ class QuestionLoop:
         """Keep what the summary reads of a recorded outcome: no ids of chunks, and one text for equal ids of documents."""
         documents = tuple(self._ids.setdefault(document_id, document_id) for document_id in outcome.documents)
         self.outcomes[outcome.case_id, outcome.configuration] = replace(outcome, chunks=(), documents=documents)
+
+    def keep_outcomes(self, outcomes: Iterable[CaseOutcome]) -> None:
+        """Keep recorded outcomes of an earlier attempt."""
+        for outcome in outcomes:
+            self.keep_outcome(outcome)
 
     async def ask_cases(self, caller: Principal, cases: Sequence[EvaluationCase], *, case_count: int | None = None) -> list[str]:
         """Ask what has no outcome, and return the reasons why questions were left out.
@@ -113,7 +118,7 @@ class QuestionLoop:
             tokens += await self._compare_answers(caller, self.judge, case, texts)
         return tokens
 
-    async def _compare_answers(self, caller: Principal, judge: AnswerJudge, case: EvaluationCase, texts: dict[str, str]) -> int:
+    async def _compare_answers(self, caller: Principal, judge: PairJudge, case: EvaluationCase, texts: dict[str, str]) -> int:
         """Have the answers to a case compared that have no verdict. Return the number of tokens.
 
         Args:

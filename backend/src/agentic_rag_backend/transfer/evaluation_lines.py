@@ -215,21 +215,21 @@ class EvaluationInspection:
             PayloadTooLarge: there are too many lines of a kind.
         """
         if isinstance(line, DatasetLine):
-            self._count("datasets")
+            self._add_one("datasets")
             if line.id in self._datasets:
                 raise InvalidRequest(f"dataset {line.id} is twice in the archive")
             self._datasets[line.id] = line.version
         elif isinstance(line, CaseLine):
-            self._count("cases")
+            self._add_one("cases")
             self._check_case(line)
         elif isinstance(line, FeedbackLine):
-            self._count("feedback")
+            self._add_one("feedback")
         else:
-            self._count("scores")
+            self._add_one("scores")
         if isinstance(line, CaseLine | FeedbackLine) and not set(line.documents) <= set(self.documents):
             raise InvalidRequest(f"{line.part} {line.id} has texts of documents that are not in the archive")
 
-    def _count(self, kind: str) -> None:
+    def _add_one(self, kind: str) -> None:
         self._counts[kind] += 1
         if self._counts[kind] > MAX_EVALUATION_LINES[kind]:
             raise PayloadTooLarge(f"the archive has more than {MAX_EVALUATION_LINES[kind]} {kind}, which is the limit")
@@ -262,7 +262,7 @@ class EvaluationMapping:
         if isinstance(line, DatasetLine):
             return line.to_value(ArchivedDataset, id=self._id("dataset", line.id))
         if isinstance(line, CaseLine):
-            gold = tuple(self._make_gold(item) for item in line.gold)
+            gold = tuple(self._make_evidence(item) for item in line.gold)
             documents = tuple(map(self.identity.document_id, line.documents))
             return line.to_value(
                 ArchivedCase,
@@ -286,7 +286,7 @@ class EvaluationMapping:
     def _chunk_id(self, id: str | None) -> str | None:
         return id if id is None else self.chunks.get(id, id)
 
-    def _make_gold(self, item: GoldRecord) -> GoldItem:
+    def _make_evidence(self, item: GoldRecord) -> GoldItem:
         """Return the evidence. ``document`` may also be a key, which stays."""
         mapped = None if item.document is None else self.identity.document_id(item.document)
         document = mapped if mapped in self.documents else item.document

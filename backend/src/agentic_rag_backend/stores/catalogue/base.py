@@ -36,8 +36,8 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.evaluation.asked_questions import AskedQuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue, without_quotes
+from agentic_rag_backend.stores.catalogue.evaluation.question_log import AskedQuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (

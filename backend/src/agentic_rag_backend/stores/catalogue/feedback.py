@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.asked_questions import Ratings
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.feedback import MAX_ANSWERS, AnswerRecord, Feedback, FeedbackDraft, Rating
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -47,8 +47,8 @@ def add_answers(connection: Connection, records: Sequence[tuple[TenantId, Answer
     for tenant_id in sorted(present):
         of_tenant = answers.c.tenant_id == tenant_id
         newest = select(answers.c.created_at).where(of_tenant).order_by(answers.c.created_at.desc(), answers.c.id.desc())
-        oldest_kept = newest.offset(MAX_ANSWERS).limit(1).scalar_subquery()
-        connection.execute(delete(answers).where(of_tenant, answers.c.created_at <= oldest_kept))
+        _find_oldest_time = newest.offset(MAX_ANSWERS).limit(1).scalar_subquery()
+        connection.execute(delete(answers).where(of_tenant, answers.c.created_at <= _find_oldest_time))
 
 
 def _answer_row(tenant: TenantId, record: AnswerRecord) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
 
 
 def remove_texts(connection: Connection, tenant: TenantId, document_id: str) -> None:
-    """Remove the texts of feedback that may quote a document. Ratings stay."""
+    """Remove the texts of feedback that may quote a document. RatingCounts stay."""
     linked = select(feedback_documents.c.feedback_id).where(
         feedback_documents.c.tenant_id == tenant.value, feedback_documents.c.document_id == document_id
     )
@@ -152,7 +152,7 @@ def page(
     return Page(tuple(items[:limit]), time_cursor(_SCOPE, last_item.created_at, last_item.id) if last_item else None)
 
 
-def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str] | Select[str]) -> dict[str, Ratings]:
+def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str] | Select[str]) -> dict[str, RatingCounts]:
     """Return the ratings of whole answers by the hash of their question, for the hashes that have any."""
     statement = (
         select(feedback.c.question_hash, feedback.c.rating, func.count())
@@ -164,9 +164,9 @@ def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str
         )
         .group_by(feedback.c.question_hash, feedback.c.rating)
     )
-    ratings: dict[str, Ratings] = {}
+    ratings: dict[str, RatingCounts] = {}
     for question_hash, rating, count in connection.execute(statement):
-        ratings[question_hash] = ratings.get(question_hash, Ratings()) + Ratings(**{rating: count})
+        ratings[question_hash] = ratings.get(question_hash, RatingCounts()) + RatingCounts(**{rating: count})
     return ratings
 
 

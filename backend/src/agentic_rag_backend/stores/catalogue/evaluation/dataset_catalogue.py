@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.asked_questions import Ratings, hash_question
+from agentic_rag_backend.domain.asked_questions import RatingCounts, hash_question
 from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, Dataset, EvaluationCase, GoldItem
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
@@ -134,8 +134,7 @@ def add_cases(
 
     Raises:
         NotFound: there is no such dataset.
-        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included, or a document that an answer cites was
-            deleted.
+        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included, or an answer's document was deleted.
     """
     lock_tenant(connection, tenant)
     version = _read_row(connection, tenant, dataset_id)["version"]
@@ -143,9 +142,7 @@ def add_cases(
     repeated = select(exists().where(*of_dataset, _cases.source == CaseSource.GRAPH.value))
     cases = _leave_out_deleted(connection, tenant, cases)
     if new_only:
-        present = select(_cases.question_hash).where(*of_dataset, _cases.removed_in.is_(None))
-        hashes = set(connection.execute(present).scalars())
-        cases = [case for case in cases if hash_question(case.question) not in hashes]
+        cases = _select_new_cases(connection, cases, of_dataset)
     if not cases or (generated and connection.execute(repeated).scalar()):
         return read_dataset(connection, tenant, dataset_id)
     last_number = connection.execute(select(func.coalesce(func.max(_cases.number), 0)).where(*of_dataset)).scalar_one()
@@ -157,6 +154,14 @@ def add_cases(
     _insert_cases(connection, {**shared, "added_in": version + 1}, list(enumerate(cases, start=last_number + 1)))
     _set_version(connection, tenant, dataset_id, version + 1)
     return read_dataset(connection, tenant, dataset_id)
+
+
+def _select_new_cases(
+    connection: Connection, cases: Sequence[EvaluationCase], of_dataset: Sequence[ColumnElement[bool]]
+) -> list[EvaluationCase]:
+    present = select(_cases.question_hash).where(*of_dataset, _cases.removed_in.is_(None))
+    hashes = set(connection.execute(present).scalars())
+    return [case for case in cases if hash_question(case.question) not in hashes]
 
 
 def _leave_out_deleted(connection: Connection, tenant: TenantId, cases: Sequence[EvaluationCase]) -> list[EvaluationCase]:
@@ -229,7 +234,7 @@ def list_cases(
     rows = connection.execute(statement).mappings().all()
     next_cursor = encode_cursor(_CASES, (rows[limit - 1]["number"],)) if len(rows) > limit else None
     ratings = count_ratings(connection, tenant, [row["question_hash"] for row in rows[:limit]])
-    cases = [_case_from(row, ratings.get(row["question_hash"], Ratings())) for row in rows[:limit]]
+    cases = [_case_from(row, ratings.get(row["question_hash"], RatingCounts())) for row in rows[:limit]]
     return Page(tuple(cases), next_cursor)
 
 
@@ -240,7 +245,9 @@ def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, ve
     return connection.execute(select(func.count()).select_from(evaluation_cases).where(*its)).scalar_one()
 
 
-def rate_questions(connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> list[Ratings]:
+def rate_questions(
+    connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None
+) -> list[RatingCounts]:
     """Return the ratings of each question of a version that has any. `NotFound` if there is no such dataset or version."""
     of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
     its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
@@ -258,11 +265,11 @@ def _belongs_to(version: int) -> ColumnElement[bool]:
     return and_(_cases.added_in <= version, or_(_cases.removed_in.is_(None), _cases.removed_in > version))
 
 
-def _case_from(row: RowMapping, ratings: Ratings) -> EvaluationCase:
-    return EvaluationCase(**read_content(row), id=row["id"], ratings=ratings)
+def _case_from(row: RowMapping, ratings: RatingCounts) -> EvaluationCase:
+    return EvaluationCase(**read_case_fields(row), id=row["id"], ratings=ratings)
 
 
-def read_content(row: RowMapping) -> dict[str, Any]:
+def read_case_fields(row: RowMapping) -> dict[str, Any]:
     """Return the fields of the case in a row, without its id, documents and ratings."""
     content: dict[str, Any] = dict(row["content"])
     lists = {name: tuple(content[name]) for name in ("must_say", "tags")}

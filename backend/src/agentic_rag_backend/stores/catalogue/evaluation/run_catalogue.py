@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, Table, and_, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.evaluation import MAX_RUNS, CaseOutcome, Choice, EvaluationRun, PairVerdict, RunPlan
+from agentic_rag_backend.domain.evaluation import MAX_RUNS, CaseOutcome, EvaluationRun, PairChoice, PairVerdict, RunPlan
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
@@ -176,7 +176,7 @@ def _outcome_from(content: Mapping[str, Any]) -> CaseOutcome:
 
 
 def _verdict_from(content: Mapping[str, Any]) -> PairVerdict:
-    first, second = (Choice(choice) if choice is not None else None for choice in content["choices"])
+    first, second = (PairChoice(choice) if choice is not None else None for choice in content["choices"])
     return PairVerdict(**{**content, "choices": (first, second)})
 
 

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain
-from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import IN_COLUMNS, read_content
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import IN_COLUMNS, read_case_fields
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, upsert, write
 from agentic_rag_backend.stores.catalogue.tables import (
     evaluation_case_documents,
@@ -77,7 +77,7 @@ def cases(connection: Connection, tenant: TenantId, dataset_id: str, *, after: i
     documents: dict[int, list[str]] = defaultdict(list)
     for number, document_id in connection.execute(links.order_by(sources.document_id)):
         documents[number].append(document_id)
-    archived_cases = [EvaluationCase(**read_content(row), documents=tuple(documents[row["number"]])) for row in rows]
+    archived_cases = [EvaluationCase(**read_case_fields(row), documents=tuple(documents[row["number"]])) for row in rows]
     return [
         ArchivedCase(**{name: row[name] for name in _CASE}, case=case) for row, case in zip(rows, archived_cases, strict=True)
     ]

@@ -23,7 +23,7 @@ def _select_questions(tenant: TenantId, chosen: QuestionFilter) -> Select[tuple[
     """Select the questions that pass a filter and are not too old, newest first."""
     statement = (
         select(*(answers.c[name] for name in _NAMES), answers.c.question_hash)
-        .where(answers.c.tenant_id == tenant.value, answers.c.question.is_not(None), answers.c.created_at >= oldest_kept())
+        .where(answers.c.tenant_id == tenant.value, answers.c.question.is_not(None), answers.c.created_at >= _find_oldest_time())
         .order_by(answers.c.created_at.desc(), answers.c.id.desc())
     )
     if chosen.grounded is not None:
@@ -34,7 +34,7 @@ def _select_questions(tenant: TenantId, chosen: QuestionFilter) -> Select[tuple[
     return statement
 
 
-def oldest_kept() -> datetime:
+def _find_oldest_time() -> datetime:
     """Return the time before which no question is kept."""
     return utc_now() - timedelta(days=QUESTION_DAYS)
 
@@ -51,7 +51,7 @@ def page(
     return Page(tuple(items[:limit]), time_cursor(_SCOPE, last_item.asked_at, last_item.id) if last_item else None)
 
 
-def list_different(connection: Connection, tenant: TenantId, *, count: int, chosen: QuestionFilter) -> list[str]:
+def list_distinct_texts(connection: Connection, tenant: TenantId, *, count: int, chosen: QuestionFilter) -> list[str]:
     """Return the texts of at most ``count`` different questions that pass a filter, newest first."""
     different: dict[str, str] = {}
     for row in connection.execute(_select_questions(tenant, chosen)).mappings():
@@ -74,9 +74,9 @@ def forget_all(connection: Connection, tenant: TenantId) -> int:
     return connection.execute(update(answers).where(*its).values(question=None)).rowcount
 
 
-def forget_old(connection: Connection) -> int:
+def forget_old_texts(connection: Connection) -> int:
     """Delete the texts of questions of all tenants that are older than `QUESTION_DAYS`, and return their number."""
-    old = (answers.c.question.is_not(None), answers.c.created_at < oldest_kept())
+    old = (answers.c.question.is_not(None), answers.c.created_at < _find_oldest_time())
     return connection.execute(update(answers).where(*old).values(question=None)).rowcount
 
 
@@ -89,7 +89,7 @@ class AskedQuestionCatalogue(CataloguePart):
     """Questions that tenants allowed to keep."""
 
     page = read(page)
-    list_different = read(list_different)
+    list_distinct_texts = read(list_distinct_texts)
     forget = write(forget)
     forget_all = write(forget_all)
-    forget_old = write(forget_old)
+    forget_old_texts = write(forget_old_texts)

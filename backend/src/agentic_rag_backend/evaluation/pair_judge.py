@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.evaluation import Choice, EvaluationCase, PairVerdict
+from agentic_rag_backend.domain.evaluation import EvaluationCase, PairChoice, PairVerdict
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelReplyInvalid
 from agentic_rag_backend.jobs.base import is_transient
@@ -28,7 +28,7 @@ _SCHEMA = object_of({"better": one_of([_FIRST, _SECOND, _EQUAL])})
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerJudge:
+class PairJudge:
     """Compares pairs of answers.
 
     Args:
@@ -50,24 +50,29 @@ class AnswerJudge:
         Raises:
             ModelUnavailable: the model does not answer now.
         """
-        verdict = PairVerdict(case_id=case.id, baseline=names[0], configuration=names[1], choices=(Choice.EQUAL, Choice.EQUAL))
+        verdict = PairVerdict(
+            case_id=case.id, baseline=names[0], configuration=names[1], choices=(PairChoice.EQUAL, PairChoice.EQUAL)
+        )
         if texts[0] == texts[1]:
             return replace(verdict, asked=False)
         accounts = (UsageAccount(), UsageAccount())
-        orders = ((texts, (Choice.BASELINE, Choice.CONFIGURATION)), (texts[::-1], (Choice.CONFIGURATION, Choice.BASELINE)))
+        orders = (
+            (texts, (PairChoice.BASELINE, PairChoice.CONFIGURATION)),
+            (texts[::-1], (PairChoice.CONFIGURATION, PairChoice.BASELINE)),
+        )
         replies = await asyncio.gather(
             *(self._ask(case, order, account) for (order, _), account in zip(orders, accounts, strict=True)),
             return_exceptions=True,
         )
         usage = sum((account.usage for account in accounts), Usage())
-        choices: list[Choice | None] = []
+        choices: list[PairChoice | None] = []
         error: str | None = None
         for reply, (_, choices_of_order) in zip(replies, orders, strict=True):
             if isinstance(reply, BaseException):
                 error = _code_of(reply)
                 choices.append(None)
             else:
-                choices.append({_FIRST: choices_of_order[0], _SECOND: choices_of_order[1]}.get(reply, Choice.EQUAL))
+                choices.append({_FIRST: choices_of_order[0], _SECOND: choices_of_order[1]}.get(reply, PairChoice.EQUAL))
         return replace(verdict, choices=(choices[0], choices[1]), error=error).with_usage(usage)
 
     async def _ask(self, case: EvaluationCase, texts: tuple[str, str], account: UsageAccount) -> str:
