@@ -11,7 +11,6 @@ import typer
 from agentic_rag_backend.cli.command import Run, command, local_command
 from agentic_rag_backend.cli.commands import (
     build_graph,
-    datasets,
     demo,
     diversity,
     documents,
@@ -21,6 +20,7 @@ from agentic_rag_backend.cli.commands import (
     ingest,
     label,
     mcp,
+    question_sets,
     questions,
     status,
     tenants,
@@ -148,25 +148,29 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "compare": command(evaluate.compare_runs),
             "report": command(evaluate.report_run),
             "runs": list_command(evaluate.RUNS, "List runs, newest first."),
-            "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", datasets.note_deletion),
+            "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", question_sets.note_deletion),
             "questions": CommandGroup(
                 help="Questions that users asked, if the tenant keeps them.",
                 commands={
-                    "list": list_command(datasets.QUESTIONS, "List questions, newest first.", rating=datasets.QuestionRating),
-                    "delete": delete_command(datasets.QUESTIONS, "Delete a question.", datasets.note_deletion),
-                    "clear": command(datasets.forget_questions),
+                    "list": list_command(
+                        question_sets.QUESTIONS, "List questions, newest first.", rating=question_sets.QuestionRating
+                    ),
+                    "delete": delete_command(question_sets.QUESTIONS, "Delete a question.", question_sets.note_deletion),
+                    "clear": command(question_sets.forget_questions),
                 },
             ),
             "datasets": CommandGroup(
                 help="Datasets of questions with expected answers and evidence.",
                 commands={
-                    "list": list_command(datasets.DATASETS, "List datasets, newest first."),
-                    "show": show_command(datasets.DATASETS, "Show a dataset."),
-                    "upload": command(datasets.upload_dataset),
-                    "generate": command(datasets.generate_dataset, work=True),
-                    "from-questions": command(datasets.take_questions),
-                    "export": command(datasets.export_dataset),
-                    "delete": delete_command(datasets.DATASETS, "Delete a dataset with its runs.", datasets.note_deletion),
+                    "list": list_command(question_sets.DATASETS, "List datasets, newest first."),
+                    "show": show_command(question_sets.DATASETS, "Show a dataset."),
+                    "upload": command(question_sets.upload_dataset),
+                    "generate": command(question_sets.generate_dataset, work=True),
+                    "from-questions": command(question_sets.take_questions),
+                    "export": command(question_sets.export_dataset),
+                    "delete": delete_command(
+                        question_sets.DATASETS, "Delete a dataset with its runs.", question_sets.note_deletion
+                    ),
                 },
             ),
         },

@@ -192,7 +192,7 @@ class PairVerdict:
     @property
     def preference(self) -> int:
         """1 if both orders prefer the configuration, -1 if both prefer the baseline, otherwise 0."""
-        first, second = self.choices
-        if first is not second or first is None:
+        forward, backward = self.choices
+        if forward is not backward or forward is None:
             return 0
-        return {PairChoice.CONFIGURATION: 1, PairChoice.BASELINE: -1, PairChoice.EQUAL: 0}[first]
+        return {PairChoice.CONFIGURATION: 1, PairChoice.BASELINE: -1, PairChoice.EQUAL: 0}[forward]

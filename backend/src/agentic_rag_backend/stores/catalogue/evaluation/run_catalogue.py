@@ -176,8 +176,8 @@ def _outcome_from(content: Mapping[str, Any]) -> CaseOutcome:
 
 
 def _verdict_from(content: Mapping[str, Any]) -> PairVerdict:
-    first, second = (PairChoice(choice) if choice is not None else None for choice in content["choices"])
-    return PairVerdict(**{**content, "choices": (first, second)})
+    forward, backward = (PairChoice(choice) if choice is not None else None for choice in content["choices"])
+    return PairVerdict(**{**content, "choices": (forward, backward)})
 
 
 def save_result(connection: Connection, tenant: TenantId, run_id: str, result: Mapping[str, Any]) -> None:
