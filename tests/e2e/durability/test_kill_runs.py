@@ -13,8 +13,9 @@ from tests.e2e.durability.conftest import Folder
 
 QUESTIONS = [f"Who works for the Harbour Office in report {number}?" for number in range(4)]
 PAIRS = 2 * len(QUESTIONS)
-POINTS = [("runs.save_outcome", 5, "after", 0), ("runs.save_outcome", 8, "before", 1)]
+POINTS = [("runs.save_outcome", 8, "before", 1)]
 MORE_POINTS = [
+    ("runs.save_outcome", 5, "after", 0),
     ("runs.create", 1, "before", 0),
     ("runs.save_outcome", 1, "before", 1),
     ("runs.save_result", 1, "before", 0),
