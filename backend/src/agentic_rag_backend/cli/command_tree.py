@@ -14,19 +14,18 @@ from agentic_rag_backend.cli.commands import (
     demo,
     diversity,
     documents,
-    evaluate,
     feedback,
     graph,
     ingest,
     label,
     mcp,
-    question_sets,
     questions,
     status,
     tenants,
     themes,
     usage,
 )
+from agentic_rag_backend.cli.commands.evaluation import evaluate, question_sets
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
 from agentic_rag_backend.plugins import load_plugin

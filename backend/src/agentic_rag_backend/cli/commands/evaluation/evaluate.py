@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import LocalSession, Session, join_path
+from agentic_rag_backend.cli.commands.evaluation.question_sets import DATASETS, find_dataset, post_dataset
 from agentic_rag_backend.cli.commands.ingest import SourceSelection, TableOptions, select_sources, show_progress
-from agentic_rag_backend.cli.commands.question_sets import DATASETS, find_dataset, post_dataset
 from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.intake import Processing
 from agentic_rag_backend.cli.options import split_names

@@ -1,0 +1,1 @@
+"""Commands of evaluation: datasets, runs and reports."""
