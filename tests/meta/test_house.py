@@ -28,13 +28,13 @@ VAGUE = words(
 """Pronouns and participles, which say nothing about the value that they name."""
 ENDINGS = ("ed", "en", "wn", "nt", "lt", "ght", "ung", "ound", "eld", "old", "aid", "ept", "iven", "aken", "ade", "een")
 NOUNS_AND_VERBS = words(
-    "agent argument background bound children client comment component content count default document element embed environment "
-    "event feed field fold golden hidden need open parent result screen seed segment speed statement tenant threshold token "
-    "yield"
+    "agent argument background bound children client comment component content count default document element embed "
+    "environment event experiment feed field fold golden hidden need open parent result screen seed segment speed statement "
+    "tenant threshold token yield"
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    "lines": 126_753,  # overviews, types, themes by documents, evaluation with judge and archives, usage, feedback, scores
+    "lines": 129_410,  # overviews, themes by documents, evaluation with judge and archives, usage, feedback, tuning, experiments
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,

@@ -247,6 +247,20 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /evaluation/runs/{run_id}/report": (Case("run"), Case("run", "baseline", query={"baseline": "{id}"})),
     "GET /evaluation/runs/{run_id}/outcomes": (Case("run"), Case("run", "cursor", query={"cursor": "{id}"})),
     "DELETE /evaluation/runs/{run_id}": (Case("run"), Case("job")),
+    "POST /evaluation/experiments": NO_ID,
+    "GET /evaluation/experiments": (Case("experiment", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /evaluation/experiments/{experiment_id}": (Case("experiment"), Case("run")),
+    "POST /evaluation/experiments/{experiment_id}/stop": (Case("experiment"), Case("run")),
+    "DELETE /evaluation/experiments/{experiment_id}": (Case("experiment"), Case("run")),
+    "POST /admin/tuning": (
+        Case("dataset", "datasets", {"datasets": ["{id}"]}),
+        Case("dataset", "dry run", {"datasets": ["{id}"], "dry_run": True}),
+    ),
+    "GET /admin/tuning": (Case("proposal", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /admin/tuning/{proposal_id}": (Case("proposal"), Case("run")),
+    "POST /admin/tuning/{proposal_id}/accept": (Case("proposal"), Case("dataset")),
+    "POST /admin/tuning/{proposal_id}/rollback": (Case("proposal"), Case("job")),
+    "DELETE /admin/tuning/{proposal_id}": (Case("proposal"), Case("job")),
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /usage": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /tenants/usage": (Case("tenant", "cursor", query={"cursor": "{id}"}, status=403),),
@@ -317,6 +331,8 @@ async def ids(world: World) -> dict[str, str]:
         "dataset": run["dataset"],
         "case": case["id"],
         "run": run["id"],
+        "proposal": await _proposal(world.beta, run["dataset"]),
+        "experiment": await _experiment(world.beta),
     }
 
 
@@ -331,6 +347,25 @@ async def _evaluation_run(client: Client) -> dict[str, Any]:
         assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
         runs = await client.data("GET", "/evaluation/runs")
     return runs[0]
+
+
+async def _experiment(client: Client) -> str:
+    """Return the client's experiment that runs. The first call starts it."""
+    experiments: list[dict[str, Any]] = await client.data("GET", "/evaluation/experiments")
+    if not experiments:
+        body = {"name": "its", "configurations": [{"name": "a"}, {"name": "b"}], "share": 0.01}
+        return str((await client.data("POST", "/evaluation/experiments", status=201, json=body))["id"])
+    return str(experiments[0]["id"])
+
+
+async def _proposal(client: Client, dataset: str) -> str:
+    """Return the client's proposal of tuning that has ended. The first call requests it."""
+    proposals: list[dict[str, Any]] = await client.data("GET", "/admin/tuning")
+    if not proposals:
+        accepted = await client.data("POST", "/admin/tuning", status=202, json={"datasets": [dataset]})
+        assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
+        proposals = await client.data("GET", "/admin/tuning")
+    return str(proposals[0]["id"])
 
 
 def _unknown(kind: str) -> str:

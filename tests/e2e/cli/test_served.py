@@ -299,6 +299,25 @@ def test_an_evaluation_is_run_compared_and_reported(served: Any, tmp_path: Path)
     assert served.cli("evaluate", "datasets", "delete", dataset["id"]).code == 0
 
 
+def test_a_proposal_of_tuning_is_declined_and_deleted(served: Any, tmp_path: Path) -> None:
+    questions = tmp_path / "tuned.csv"
+    questions.write_text("question,gold_quotes\nWho founded the Kettle Bank?,The Kettle Bank was founded\n")
+    dry = served.cli("tune", "run", "--dataset", str(questions), "--dry-run", "--json")
+    assert (dry.json["cases"]["total"], dry.json["parameters"][-1]) == (1, "auto_strategies")
+    tuned = served.cli("tune", "run", "--dataset", "tuned", "--parameters", "hybrid_weights")
+    assert tuned.code == 0, tuned.err
+    assert "hybrid_weights: too few cases" in tuned.out
+    (proposal,) = served.cli("tune", "list", "--json").json
+    assert "declined" in served.cli("tune", "show", proposal["id"]).out
+    for action in ("accept", "rollback"):
+        refused = served.cli("tune", action, proposal["id"])
+        assert (refused.code, "declined" in refused.err) == (1, True), refused.err
+    assert served.cli("tune", "delete", proposal["id"]).code == 0
+    assert "no proposals" in served.cli("tune", "list").out
+    (dataset,) = served.cli("evaluate", "datasets", "list", "--json").json
+    assert served.cli("evaluate", "datasets", "delete", dataset["id"]).code == 0
+
+
 def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -> None:
     made = served.cli("tenants", "create", "acme", "--json").json
     key = served.cli("tenants", "keys", "create", "acme", "--scope", "read", "--json").json

@@ -31,12 +31,14 @@ import numpy as np
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, Document, ProcessingOptions
-from agentic_rag_backend.domain.evaluation import EvaluationCase, RunPlan
+from agentic_rag_backend.domain.evaluation import EvaluationCase, GoldItem, RunPlan
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tuning import Parameter, TuningPlan
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns
 from agentic_rag_backend.evaluation.pair_judge import PairJudge
 from agentic_rag_backend.evaluation.question_asking import Asker
+from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.settings import Settings
@@ -48,6 +50,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     Outbox,
     RunCatalogue,
     TreeCatalogue,
+    TuningCatalogue,
 )
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
@@ -70,6 +73,7 @@ STORES: Mapping[str, type] = {
     "communities": CommunityCatalogue,
     "trees": TreeCatalogue,
     "runs": RunCatalogue,
+    "tuning": TuningCatalogue,
     "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
@@ -153,7 +157,12 @@ async def run(scenario: Mapping[str, Any], shown: Shown) -> dict[str, float]:
 
 
 async def carry_out(container: Container, step: Mapping[str, Any]) -> None:
-    await (evaluate(container, step["evaluate"]) if "evaluate" in step else take(container, step))
+    if "evaluate" in step:
+        await evaluate(container, step["evaluate"])
+    elif "tune" in step:
+        await tune(container, step["tune"])
+    else:
+        await take(container, step)
     await everything_ended(container)
 
 
@@ -240,6 +249,31 @@ async def evaluate(container: Container, step: Mapping[str, Any]) -> None:
     judge_model = "scripted" if step.get("judge") else None
     plan = RunPlan(dataset_id=dataset.id, dataset_version=0, configurations=configurations, judge_model=judge_model)
     await container.evaluation_runs.request_run(await container.tenants.act_for(TENANT), plan)
+
+
+async def tune(container: Container, step: Mapping[str, Any]) -> None:
+    """Request a proposal unless there is one, and log every case that is measured."""
+    measure = CandidateMeasurer.measure_case
+
+    def note(case: EvaluationCase, parameter: Parameter) -> None:
+        with Path(step["log"]).open("a", encoding="utf-8") as log:
+            log.write(f"{case.id} {parameter}\n")
+
+    async def logged(
+        self: CandidateMeasurer, caller: Any, plan: Any, parameter: Parameter, case: EvaluationCase, evidence: Any
+    ) -> dict[str, float]:
+        note(case, parameter)
+        return await measure(self, caller, plan, parameter, case, evidence)
+
+    CandidateMeasurer.measure_case = logged  # type: ignore[method-assign]
+    if (await container.catalogue.tuning.proposals(TENANT, limit=1)).items:
+        return
+    page = await container.catalogue.datasets.datasets(TENANT, limit=1)
+    gold = (GoldItem(document=(await documents(container))[0].id),)
+    cases = [EvaluationCase(question=question, gold=gold) for question in step["questions"]]
+    dataset = page.items[0] if page.items else await container.datasets.create(TENANT, "killed", cases)
+    plan = TuningPlan(datasets=(), feedback=False, parameters=(Parameter.HYBRID_WEIGHTS, Parameter.AUTO_STRATEGIES))
+    await container.tuning.request_proposal(await container.tenants.act_for(TENANT), plan, [dataset.id])
 
 
 def cut(chunk_size: int) -> ChunkingOptions:

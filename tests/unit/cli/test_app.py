@@ -34,6 +34,7 @@ GROUPS = {
     "feedback": {"list", "export"},
     "features": {"show", "set"},
     "models": {"list", "pull", "check"},
+    "tune": {"run", "list", "show", "accept", "rollback", "delete"},
 }
 ALONE = {
     "serve",
@@ -42,6 +43,8 @@ ALONE = {
     "ingest",
     "search",
     "ask",
+    "label",
+    "mcp",
     "export",
     "import",
     "optimize-planner",

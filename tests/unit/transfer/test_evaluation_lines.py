@@ -24,6 +24,7 @@ def _feedback(*documents: str) -> ArchivedFeedback:
     answer: dict[str, Any] = {"answer_id": "a_1", "key_id": "k", "citation": None, "result": None, "chunk_id": None}
     quality: dict[str, Any] = {"strategy": "hybrid", "generator": "attributed", "confidence": 0.5, "grounded": True}
     texts: dict[str, Any] = {"question_hash": None, "rating": "bad", "reason": "r", "correction": "c", "texts_removed": False}
+    texts["question"] = "Who?"
     return ArchivedFeedback(**answer, **quality, **texts, id=ID, created_at=NOW, updated_at=NOW, documents=documents)
 
 
@@ -57,7 +58,7 @@ async def test_texts_of_other_documents_are_left_out() -> None:
     assert [(case.number, case.documents) for case in cases] == [(1, (HERE,)), (3, (HERE,))]
     assert [(item.quote, item.document) for item in cases[1].gold] == [("a text", HERE), ("", None)]
     feedback = [line for line in lines if isinstance(line, FeedbackLine)]
-    assert [(item.reason, item.correction, item.texts_removed, item.documents) for item in feedback] == [
-        ("r", "c", False, (HERE,)),
-        (None, None, True, (HERE,)),
+    assert [(item.reason, item.correction, item.question, item.texts_removed, item.documents) for item in feedback] == [
+        ("r", "c", "Who?", False, (HERE,)),
+        (None, None, None, True, (HERE,)),
     ]

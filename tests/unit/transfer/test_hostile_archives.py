@@ -171,6 +171,7 @@ def rich() -> Members:
         "rating": "bad",
         "reason": "outdated",
         "correction": "It was 1988.",
+        "question": "When was it founded?",
         "texts_removed": False,
         "created_at": NOW,
         "updated_at": NOW,

@@ -28,7 +28,14 @@ from agentic_rag_backend.answering.conversation import Rewriter
 from agentic_rag_backend.answering.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.answering.draft import of_model, of_quotations
 from agentic_rag_backend.answering.endings import Ending, answer_of, refusal_events, with_first_sentence
-from agentic_rag_backend.answering.evidence.context import Context, PromptBudget, build_context, halve_context, theme_chunk_ids
+from agentic_rag_backend.answering.evidence.context import (
+    Context,
+    Passage,
+    PromptBudget,
+    build_context,
+    halve_context,
+    theme_chunk_ids,
+)
 from agentic_rag_backend.answering.evidence.expansion import read_around, widen_context
 from agentic_rag_backend.answering.generators.base import Assignment, Generated
 from agentic_rag_backend.answering.generators.registry import GENERATORS, GeneratorParts, generator_warnings
@@ -395,6 +402,10 @@ class AnswerService:
 
     async def _judge_evidence(self, question: str, context: Context) -> Judgement:
         return await self._judge.judge(question, [passage_text(passage) for passage in context.passages])
+
+    async def select_passages(self, query: Query, retrieval: Retrieval) -> tuple[Passage, ...]:
+        """Return the passages that an answer to the query would read, best first, divided by the weights of the levels."""
+        return (await self._build_context(query, retrieval, self._options.context_tokens)).passages
 
     async def _build_context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}

@@ -25,8 +25,6 @@ from agentic_rag_backend.api.routers import (
     answers,
     chunk_preview,
     documents,
-    evaluation_routes,
-    evaluation_scores,
     feedback,
     jobs,
     labels,
@@ -38,6 +36,7 @@ from agentic_rag_backend.api.routers import (
     transfer,
     usage,
 )
+from agentic_rag_backend.api.routers.evaluation import evaluation_routes, evaluation_scores, experiment_routes, tuning_routes
 from agentic_rag_backend.api.routers.knowledge import communities, contradictions, graph, graph_edits, ontology, raptor
 from agentic_rag_backend.container import Container
 
@@ -61,7 +60,9 @@ _ROUTERS = (
     communities,
     raptor,
     admin,
+    tuning_routes,
     evaluation_routes,
+    experiment_routes,
     status,
     ontology,
     evaluation_scores,

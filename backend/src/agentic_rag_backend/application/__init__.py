@@ -15,6 +15,8 @@ from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.labelling import LabellingService
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.application.scores import SubmittedScores
+from agentic_rag_backend.application.tenant_experiments import TenantExperiments
+from agentic_rag_backend.application.tenant_tuning import TenantTuning
 from agentic_rag_backend.container import Container
 
 
@@ -73,3 +75,13 @@ class Application:
     def evaluations(self) -> EvaluationService:
         """Measures configurations on datasets of questions."""
         return EvaluationService(self.container)
+
+    @property
+    def experiments(self) -> TenantExperiments:
+        """Compares two configurations on requests."""
+        return TenantExperiments(self.container)
+
+    @property
+    def tuning(self) -> TenantTuning:
+        """Proposes values for the tenant's searches."""
+        return TenantTuning(self.container)

@@ -79,7 +79,7 @@ class AdminService:
     @requires(Scope.READ)
     async def list_flags(self, caller: Principal) -> Sequence[Flag]:
         """Return each flag's effective value, default and source."""
-        return self.container.features.list_effective(caller.flags)
+        return self.container.features.list_effective(caller.flags, caller.tenant.tuned)
 
     @requires(Scope.ADMIN)
     async def set_flags(self, caller: Principal, changes: Mapping[str, Any]) -> Sequence[Flag]:
@@ -87,10 +87,11 @@ class AdminService:
 
         Raises:
             InvalidRequest: a flag is unknown, or has a value of another kind.
+            Conflict: tuning has set the value.
         """
-        features = self.container.features
-        flags = await self.container.catalogue.tenants.set_flags(caller.tenant.id, features.check_changes(changes))
-        return features.list_effective(flags)
+        features, tuned = self.container.features, caller.tenant.tuned
+        flags = await self.container.catalogue.tenants.set_flags(caller.tenant.id, features.check_changes(changes, tuned))
+        return features.list_effective(flags, tuned)
 
     @requires(Scope.READ)
     async def list_strategies(self, caller: Principal) -> Sequence[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agentic_rag_backend.answering.base import AnswerEvent, DoneEvent, ErrorEvent, RetrievalEvent
 from agentic_rag_backend.application.access import requires
+from agentic_rag_backend.application.tenant_experiments import take_part
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
@@ -104,10 +105,11 @@ class SearchService:
             FeatureDisabled: the strategy is dual_level, which is disabled.
             StoreUnavailable: a store that the strategy requires did not answer.
         """
+        request, participation = take_part(self.container, caller, request)
         built = await self.container.queries.build(caller, request)
         retrieval = await self.container.retrievers.get(built.strategy).retrieve(built.query)
         retrieval = await self.container.contradictions_of_results.attach_contradictions(built.query, retrieval)
-        return retrieval.with_warnings(built.warnings)
+        return participation.record_search(retrieval.with_warnings(built.warnings))
 
     @requires(Scope.READ)
     async def explain_search(self, caller: Principal, request: ExplainRequest) -> Explanation:
@@ -116,6 +118,7 @@ class SearchService:
         Raises:
             NotFound: the tenant has no such document.
         """
+        request, _ = take_part(self.container, caller, request)  # as the search that it explains
         built = await self.container.queries.build(caller, request)
         explanation = await self.container.explainer.explain(built.query, request.document_id, strategy=built.strategy)
         return replace(explanation, trace=replace(explanation.trace, warnings=(*built.warnings, *explanation.trace.warnings)))
@@ -157,9 +160,11 @@ class AnswerWriting:
             InvalidRequest: a value is outside its limits.
             ModelUnavailable: the language model failed, and there is no fallback.
         """
+        request, participation = take_part(self.container, caller, request)
         built = await self.container.queries.build(caller, request)
         answer = await self.container.answers.answer(built.query, **_options_of(built, request))
-        return _with_warnings(_record_answer(self.container, caller, request, answer), built)
+        recorded = _record_answer(self.container, caller, request, answer)
+        return participation.record_answer(_with_warnings(recorded, built))
 
     @requires(Scope.READ)
     async def stream_answer(self, caller: Principal, request: AnswerRequest) -> AsyncGenerator[AnswerEvent, None]:
@@ -168,6 +173,7 @@ class AnswerWriting:
         Raises:
             AgenticRagError: the request was refused, or the search failed. Nothing was yielded yet.
         """
+        request, participation = take_part(self.container, caller, request)
         built = await self.container.queries.build(caller, request)
         started = False
         # Closing the events stops the model as soon as the caller leaves.
@@ -177,9 +183,10 @@ class AnswerWriting:
                     case ErrorEvent(error) if not started:
                         raise error
                     case RetrievalEvent(retrieval):
-                        yield RetrievalEvent(retrieval.with_warnings(built.warnings))
+                        yield RetrievalEvent(participation.trace_results(retrieval.with_warnings(built.warnings)))
                     case DoneEvent(answer):
-                        yield DoneEvent(_with_warnings(_record_answer(self.container, caller, request, answer), built))
+                        recorded = _record_answer(self.container, caller, request, answer)
+                        yield DoneEvent(participation.record_answer(_with_warnings(recorded, built)))
                     case _:
                         yield event
                 started = True

@@ -52,8 +52,9 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             for method, reason in services.extraction.availability().items()
         ],
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
-        "features": {flag.name: flag.value for flag in services.features.list_effective(caller.flags)},
+        "features": {flag.name: flag.value for flag in services.features.list_effective(caller.flags, tenant.tuned)},
         "dual_level": _dual_level(services, caller),
+        "tuning": {"proposal_id": tenant.tuned.proposal_id, "values": tenant.tuned.describe()},
         "counts": counts
         | {
             "entities": knowledge.entities,
@@ -121,12 +122,12 @@ def _calibration(services: Container) -> dict[str, Any]:
 
 def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:
     """Return the values that dual-level retrieval uses: weights are normalised, and the tenant's own where it has set them."""
-    weights = services.defaults.weights.of_tenant(caller.flags)
+    weights = services.defaults.weights.of_tenant(caller.flags, caller.tenant.tuned)
     return {
         "enabled": services.features.is_on(DUAL_LEVEL, caller.flags),
         "low_weight": weights.low,
         "high_weight": weights.high,
-        "auto_weights": services.features.is_on(AUTO_WEIGHTS, caller.flags),
+        "auto_weights": caller.tenant.tuned.low_weight is None and services.features.is_on(AUTO_WEIGHTS, caller.flags),
         "low_limit": services.defaults.low_limit,
         "high_limit": services.defaults.high_limit,
         "synthesis_model": synthesis_model(services.settings),

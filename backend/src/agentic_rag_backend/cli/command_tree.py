@@ -12,7 +12,6 @@ from agentic_rag_backend.cli.command import Run, command, local_command
 from agentic_rag_backend.cli.commands import (
     build_graph,
     demo,
-    diversity,
     documents,
     feedback,
     graph,
@@ -25,7 +24,7 @@ from agentic_rag_backend.cli.commands import (
     themes,
     usage,
 )
-from agentic_rag_backend.cli.commands.evaluation import evaluate, question_sets
+from agentic_rag_backend.cli.commands.evaluation import diversity, evaluate, question_sets, tune
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
 from agentic_rag_backend.plugins import load_plugin
@@ -172,6 +171,17 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
                     ),
                 },
             ),
+        },
+    ),
+    "tune": CommandGroup(
+        help="Propose better values for searches, learned from datasets and feedback.",
+        commands={
+            "run": command(tune.propose_values, work=True),
+            "list": list_command(tune.PROPOSALS, "List proposals, newest first."),
+            "show": show_command(tune.PROPOSALS, "Show a proposal with its evidence.", tune.show_proposal),
+            "accept": command(tune.accept_proposal),
+            "rollback": command(tune.roll_back_proposal),
+            "delete": delete_command(tune.PROPOSALS, "Delete a proposal that is not in use.", question_sets.note_deletion),
         },
     ),
     "tenants": CommandGroup(

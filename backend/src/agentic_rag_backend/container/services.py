@@ -44,15 +44,19 @@ from agentic_rag_backend.container.options import (
 from agentic_rag_backend.documents.recognition.ocr import Ocr
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.prices import PriceTable
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.evaluation.dataset_service import DatasetService
 from agentic_rag_backend.evaluation.evaluation_runs import WORKFLOW as EVALUATE
 from agentic_rag_backend.evaluation.evaluation_runs import EvaluationRuns, TokenLimits
+from agentic_rag_backend.evaluation.experiments.experiment_service import ExperimentService
 from agentic_rag_backend.evaluation.feedback import WRITTEN_EVERY_S, FeedbackService
 from agentic_rag_backend.evaluation.question_asking import Asker
 from agentic_rag_backend.evaluation.questions.question_generation import WORKFLOW as GENERATE
 from agentic_rag_backend.evaluation.questions.question_generation import GenerationParts, QuestionGenerator
 from agentic_rag_backend.evaluation.score_reports import ScoreReports
+from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
+from agentic_rag_backend.evaluation.tuning.tuning_service import WORKFLOW as TUNE
+from agentic_rag_backend.evaluation.tuning.tuning_service import MeasuringConditions, TuningParts, TuningService
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
@@ -104,7 +108,7 @@ from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
-from agentic_rag_backend.tenancy.features import Features
+from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, Features
 from agentic_rag_backend.tenancy.service import TenantService
 from agentic_rag_backend.tenancy.usage import UsageService
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
@@ -127,6 +131,7 @@ FIRST_WORKFLOW = {
     JobKind.RAPTOR: RAPTOR,
     JobKind.EVALUATE: EVALUATE,
     JobKind.GENERATE: GENERATE,
+    JobKind.TUNE: TUNE,
 }
 """Workflow of each kind of job."""
 _FILE_CLOCK = timedelta(milliseconds=100)
@@ -178,6 +183,7 @@ class Container:
         self._register_workflow(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
         self._register_workflow(EVALUATE, QueueName.PREPARE, self.evaluation_runs.evaluate)
         self._register_workflow(GENERATE, QueueName.PREPARE, self.question_generator.generate)
+        self._register_workflow(TUNE, QueueName.PREPARE, self.tuning.tune)
 
     def _register_workflow(self, name: str, queue_name: QueueName, workflow: Workflow) -> None:
         """Register a workflow whose model calls are counted. `Runner` adds the key of its job."""
@@ -691,13 +697,44 @@ class Container:
         return QuestionGenerator(parts, self._runner)
 
     @cached_property
+    def _asker(self) -> Asker:
+        return Asker(self.queries, self.retrievers, self.answers)
+
+    @cached_property
+    def experiments(self) -> ExperimentService:
+        """Compares two configurations on the requests of callers."""
+        return ExperimentService(self.catalogue.experiments, self._asker)
+
+    @cached_property
+    def tuning(self) -> TuningService:
+        """Proposes values for a tenant, and uses accepted ones."""
+        parts = TuningParts(
+            catalogue=self.catalogue,
+            tenants=self.tenants,
+            measurer=CandidateMeasurer(self.queries, self.retrievers, self.answers),
+            search_text=self._asker.search_text,
+            conditions=self._describe_conditions,
+        )
+        return TuningService(parts, self.queue, self._runner)
+
+    def _describe_conditions(self, caller: Principal) -> MeasuringConditions:
+        return MeasuringConditions(
+            embedder=self.embedder.fingerprint,
+            dual_level=self.features.is_on(DUAL_LEVEL, caller.flags),
+            low_weight=self.defaults.weights.of_tenant(caller.flags).low,
+            auto_weights=self.features.is_on(AUTO_WEIGHTS, caller.flags),
+            dense_weight=self.retrieval_parts.leg_weights.dense,
+            low_strategy=self.settings.dual_level_low_strategy,
+        )
+
+    @cached_property
     def evaluation_runs(self) -> EvaluationRuns:
         """Runs configurations over datasets."""
         options = answer_options(self.settings)
         return EvaluationRuns(
             catalogue=self.catalogue,
             tenants=self.tenants,
-            asker=Asker(self.queries, self.retrievers, self.answers),
+            asker=self._asker,
             queue=self.queue,
             runner=self._runner,
             limits=TokenLimits(self.model.name, self.model.generative, options.context_tokens, options.max_tokens),

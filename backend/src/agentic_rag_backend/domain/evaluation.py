@@ -64,7 +64,7 @@ class EvaluationCase:
     documents: tuple[str, ...] = ()
     """Ids of the documents with whose purge the case, or its quotes, must go. Only written."""
     ratings: RatingCounts = field(default_factory=RatingCounts)
-    """RatingCounts of the tenant's answers to this question. Only read."""
+    """Ratings of the tenant's answers to this question. Only read."""
     id: str = ""
 
 

@@ -17,6 +17,7 @@ from agentic_rag_backend.errors import InvalidRequest
 
 MAX_REASON_CHARACTERS = 2_000
 MAX_CORRECTION_CHARACTERS = 8_000
+MAX_QUESTION_CHARACTERS = 8_000
 MAX_ANSWERS = 10_000
 """Number of the newest answers of a tenant that can get feedback."""
 _NAMESPACE = UUID("d2b0c5b4-6a55-4d5b-8b0a-6d1f6e7c9a41")
@@ -78,7 +79,10 @@ class AnswerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackDraft:
-    """Feedback as a caller gives it: on an answer, or on one of its citations (``citation``) or results (``result``)."""
+    """Feedback as a caller gives it: on an answer, or on one of its citations (``citation``) or results (``result``).
+
+    ``question`` is the question that was answered. With it, tuning can learn from the feedback.
+    """
 
     answer_id: str
     rating: Rating
@@ -86,6 +90,7 @@ class FeedbackDraft:
     result: str | None = None
     reason: str | None = None
     correction: str | None = None
+    question: str | None = None
 
     def find_chunk(self, answer: AnswerRecord) -> str | None:
         """Return the chunk that the feedback is about. None: it is about the whole answer.
@@ -113,7 +118,7 @@ class FeedbackDraft:
 class Feedback:
     """Recorded feedback with the properties of the answer that it is about.
 
-    ``texts_removed``: reason and correction were removed, because a document that the answer used was deleted.
+    ``texts_removed``: reason, correction and question were removed, because a document that the answer used was deleted.
     """
 
     id: str

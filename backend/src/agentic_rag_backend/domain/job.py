@@ -18,6 +18,7 @@ class JobKind(StrEnum):
     RAPTOR = "raptor"
     EVALUATE = "evaluate"
     GENERATE = "generate"
+    TUNE = "tune"
 
 
 class JobState(StrEnum):

@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import EntityRef as EntityRef
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.domain.usage import Usage
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class Query:
     least_candidates: int = 0
     weights: LevelWeights = BALANCED
     leg_weights: LegWeights | None = None
+    tuned: TunedValues = NOT_TUNED
+    """The tuned values that apply to this request: those that its strategy uses, and that the request does not set itself."""
     filters: Filter | None = None
     as_of: datetime | None = None
     asked_at: datetime = field(default_factory=_current_time)

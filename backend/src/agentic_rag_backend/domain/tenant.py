@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import uuid4
 
+from agentic_rag_backend.domain.experiments import ActiveExperiment
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidScope
 
 _TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
@@ -75,6 +77,10 @@ class Tenant:
     state: TenantState
     state_version: int
     created_at: datetime
+    tuned: TunedValues = field(default=NOT_TUNED, hash=False)
+    """Values that an accepted proposal of tuning set."""
+    experiment: ActiveExperiment | None = field(default=None, hash=False)
+    """The experiment that runs."""
 
 
 @dataclass(frozen=True, slots=True)

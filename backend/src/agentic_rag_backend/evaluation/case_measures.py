@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentic_rag_backend.answering.evidence.context import Passage
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.query import Hit
@@ -28,8 +29,11 @@ TOTAL = "total"
 """The stage whose time is that of the whole question."""
 
 
-def measure_results(evidence: Sequence[GoldEvidence], hits: Sequence[Hit], k: int) -> dict[str, float]:
-    """Return the measures of the first ``k`` results. None applies to a case without evidence, or whose evidence is not there."""
+def measure_results(evidence: Sequence[GoldEvidence], hits: Sequence[Hit | Passage], k: int) -> dict[str, float]:
+    """Return the measures of the first ``k`` results, or passages of an answer.
+
+    None applies to a case without evidence, or whose evidence is not there.
+    """
     items = [item for item in evidence if not item.missing]
     if not items:
         return {}

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.answering.evidence.context import Passage
 from agentic_rag_backend.domain.document import Document, VisibleChunk
 from agentic_rag_backend.domain.evaluation import EvaluationCase, GoldItem
 from agentic_rag_backend.domain.query import Hit
@@ -41,14 +42,16 @@ class GoldEvidence:
         """Whether no visible document has it."""
         return not self.chunk_ids and self.document_id is None
 
-    def covers(self, hit: Hit) -> bool:
-        """Return whether a result has the evidence in its chunk or in the passage around it."""
+    def covers(self, hit: Hit | Passage) -> bool:
+        """Return whether a result, or a passage of an answer, has the evidence in its chunk or in the text around it."""
+        if isinstance(hit, Passage):
+            return hit.document_id == self.document_id or not self.chunk_ids.isdisjoint(hit.chunk_ids)
         if hit.visible.chunk.document_id == self.document_id or hit.id in self.chunk_ids:
             return True
         return hit.parent is not None and any(chunk.id in self.chunk_ids for chunk in hit.parent.chunks)
 
 
-def rank_evidence(evidence: Sequence[GoldEvidence], hits: Sequence[Hit]) -> list[str]:
+def rank_evidence(evidence: Sequence[GoldEvidence], hits: Sequence[Hit | Passage]) -> list[str]:
     """Return the ranked list of ids that metrics read: the numbers of covered items, otherwise the ids of chunks.
 
     A result that covers several items that no earlier result covers stands for all of them, in adjacent ranks.
@@ -57,7 +60,7 @@ def rank_evidence(evidence: Sequence[GoldEvidence], hits: Sequence[Hit]) -> list
     open_items = dict(enumerate(evidence))
     for hit in hits:
         numbers = [number for number, item in open_items.items() if item.covers(hit)]
-        ranked += [str(number) for number in numbers] or [f"chunk {hit.id}"]
+        ranked += [str(number) for number in numbers] or [f"chunk {hit.chunk_id if isinstance(hit, Passage) else hit.id}"]
         for number in numbers:
             del open_items[number]
     return ranked

@@ -31,6 +31,10 @@ _QUOTE_SEARCH = "sparse"
 _QUOTE_LIMIT = 10
 
 
+CONFIGURABLE = ("strategy", "options", "rerank", "corrective", "weights", "generator")
+"""Fields of a request that a configuration may set."""
+
+
 class ConfigurationRequest(RequestModel):
     """A way to search and answer, with the fields of a search. ``name`` identifies it in the run."""
 

@@ -116,6 +116,7 @@ class FeedbackLine(Record):
     rating: Rating
     reason: Annotated[str, StringConstraints(max_length=MAX_REASON_CHARACTERS)] | None
     correction: Annotated[str, StringConstraints(max_length=MAX_CORRECTION_CHARACTERS)] | None
+    question: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARACTERS)] | None = None
     texts_removed: bool
     created_at: Time
     updated_at: Time
@@ -180,9 +181,9 @@ def _restrict_case(archived: ArchivedCase, documents: Collection[str]) -> Archiv
 
 def _restrict_feedback(item: ArchivedFeedback, documents: Collection[str]) -> ArchivedFeedback:
     remaining = tuple(document_id for document_id in item.documents if document_id in documents)
-    has_text = item.reason is not None or item.correction is not None
+    has_text = any(text is not None for text in (item.reason, item.correction, item.question))
     if len(remaining) < len(item.documents) and has_text:
-        item = replace(item, reason=None, correction=None, texts_removed=True)
+        item = replace(item, reason=None, correction=None, question=None, texts_removed=True)
     return replace(item, documents=remaining)
 
 

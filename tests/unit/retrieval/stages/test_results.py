@@ -12,6 +12,7 @@ import pytest
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Correction, Hit, LegWeights, LevelWeights, Query, Rerank, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.tuning import TunedValues
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.retrieval.caching import forbid_reuse
 from agentic_rag_backend.retrieval.stages.pipeline import CachedRetriever, ResultCache, key_of
@@ -97,6 +98,7 @@ OTHER: dict[str, Any] = {
     "least_candidates": 3,
     "weights": LevelWeights(0.5, 0.5),
     "leg_weights": LegWeights(0.5, 0.5),
+    "tuned": TunedValues(dense_weight=0.5),
     "filters": Comparison("shelf", "eq", 1),
     "as_of": NOON,
     "asked_at": NOON + timedelta(minutes=1),

@@ -130,7 +130,7 @@ async def test_its_own_choices_are_timed(auto: Callable[..., Auto], query: Ask) 
     for _ in range(3):
         await auto(latencies).retrieve(query(FACT))
         await auto(latencies).retrieve(query(NAMED))
-    assert latencies.estimate_latency(query(FACT).tenant_id, "low_level in rounds") is not None
+    assert latencies.estimate_latency(query(FACT).tenant_id, "low_level by agentic") is not None
     assert latencies.estimate_latency(query(FACT).tenant_id, "low_level") is not None
     assert latencies.estimate_latency(query(FACT).tenant_id, "hybrid") is None
 
@@ -173,9 +173,9 @@ async def test_facts_are_searched_in_rounds_if_there_is_time(auto: Callable[...,
         ({"text": NAMED}, {}, None),
         ({"text": FACT, "options": {"low_strategy": "graph"}}, {}, "graph"),
         ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0}, "agentic"),
-        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 40.0}, "agentic"),
-        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 41.0}, None),
-        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level in rounds": 41.0}, None),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level by agentic": 40.0}, "agentic"),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level by agentic": 41.0}, None),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level by agentic": 41.0}, None),
     ]:
         latencies, question = Latencies(), query(**asked)
         for name, milliseconds in taken.items():

@@ -224,6 +224,15 @@ VALUES: Mapping[str, Any] = {
     "measures": {"recall@5": 1.0, "correct": 1.0},
     "times_ms": {"retrieval": 14.2, "total": 80.5},
     "gold_missing": 0,
+    # --- tuning
+    "proposal_id": _DOCUMENT,
+    "searches": 900,
+    "ProposalView.status": "proposed",
+    "ProposalView.datasets": [_DOCUMENT],
+    "ProposalView.values": {"hybrid_weights": {"dense": 0.4, "sparse": 0.6}},
+    "ProposalView.result": None,
+    "TuningStatus.proposal_id": None,
+    "TuningStatus.values": {},
     # --- answers
     "answer": f"{_DETAIL} [1]",
     "introduction": "",

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.domain.feedback import (
     MAX_CORRECTION_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
     MAX_REASON_CHARACTERS,
     Feedback,
     FeedbackDraft,
@@ -43,6 +44,12 @@ class FeedbackBody(Body):
     correction: str | None = Field(
         None, min_length=1, max_length=MAX_CORRECTION_CHARACTERS, description="what the answer should have said"
     )
+    question: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="the question that was answered: tuning learns only from feedback that has it",
+    )
 
     def draft(self) -> FeedbackDraft:
         """Return the feedback as a value."""
@@ -60,7 +67,10 @@ class FeedbackView(View):
     chunk_id: str | None = Field(description="the chunk of the citation or result")
     reason: str | None
     correction: str | None
-    texts_removed: bool = Field(description="a document that the answer used was deleted, and with it `reason` and `correction`")
+    question: str | None
+    texts_removed: bool = Field(
+        description="a document that the answer used was deleted, and with it `reason`, `correction` and `question`"
+    )
     key_id: str
     strategy: str
     generator: str

@@ -64,7 +64,7 @@ class FlagView(View):
     name: str
     value: bool | float
     default: bool | float
-    source: Literal["default", "environment", "tenant"]
+    source: Literal["default", "environment", "tenant", "tuning"]
     description: str
 
     @classmethod
@@ -105,6 +105,13 @@ class DualLevelStatus(View):
     high_limit: int
     synthesis_model: str
     synthesis_temperature: float
+
+
+class TuningStatus(View):
+    """Values that accepted proposals of tuning set, by parameter. ``proposal_id``: the proposal that was accepted last."""
+
+    proposal_id: str | None
+    values: dict[str, Any]
 
 
 class CalibrationView(View):
@@ -200,6 +207,7 @@ class StatusView(View):
     strategies: list[str]
     features: dict[str, bool | float]
     dual_level: DualLevelStatus
+    tuning: TuningStatus
     counts: dict[str, int]
     state_version: int
     search: Literal["current", "pending"] = Field(

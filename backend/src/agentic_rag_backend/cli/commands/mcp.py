@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentic_rag_backend.api.doors.permalinks import Permalinks
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.session.client import Client
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.session.client import Client
 
 
 class _ClientApi:
     """The product's API through the client of the command line."""
 
     def __init__(self, client: Client) -> None:
+        from agentic_rag_backend.api.doors.permalinks import Permalinks
+
         self._client = client
         # Local stores have no address. The links still name document and passage.
         self.links = Permalinks("agentic-rag:" if client.in_process else client.where.rstrip("/"))

@@ -1,6 +1,6 @@
 """Weights of the two levels and of the two legs of hybrid search: presets, defaults and precedence.
 
-Precedence: explicit weights, then a preset, then the tenant's flag, then the deployment's settings.
+Precedence: explicit weights, then a preset, then values that tuning set, then the tenant's flag, then the deployment's settings.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin
 from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for, find_literals
@@ -134,7 +135,10 @@ def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWe
 
 @dataclass(frozen=True, slots=True)
 class ChosenLegWeights:
-    """Leg weights of one query, and what decided on them: ``request``, ``query_form``, ``query_script`` or ``settings``."""
+    """Leg weights of one query, and what decided on them.
+
+    ``by`` is ``request``, ``query_form``, ``query_script``, ``tuning`` or ``settings``.
+    """
 
     weights: LegWeights
     by: str
@@ -146,21 +150,27 @@ class ChosenLegWeights:
 
 
 def leg_weights_of(
-    leg_weights: LegWeights | None, text: str, default: LegWeights, *, languages: Collection[str] | None = None
+    leg_weights: LegWeights | None,
+    text: str,
+    default: LegWeights,
+    *,
+    default_by: str = "settings",
+    languages: Collection[str] | None = None,
 ) -> ChosenLegWeights:
-    """Return the leg weights of a query: those of its request (``leg_weights``), if it has any.
+    """Return the leg weights of a query: those of its request (``leg_weights``), if it has any, otherwise the default.
 
     A query leans to BM25 if it has a literal part, or if the embedder does not read its script. It does not if the deployment has
     switched BM25 off.
 
     Args:
+        default_by: what decided on ``default``: ``tuning`` or ``settings``.
         languages: the languages of the embedder; None: any.
     """
     if leg_weights is not None:
         return ChosenLegWeights(leg_weights, "request")
     leaning = _find_leaning(text, languages) if default.sparse > 0 else None
     if leaning is None or default.dense <= leaning[0]:
-        return ChosenLegWeights(default, "settings")
+        return ChosenLegWeights(default, default_by)
     dense, by = leaning
     return ChosenLegWeights(LegWeights(dense, 1 - dense), by)
 
@@ -206,14 +216,16 @@ class LevelPolicy:
         self._features = features
         self._deployment = deployment
 
-    def of_tenant(self, flags: Mapping[str, object]) -> LevelWeights:
+    def of_tenant(self, flags: Mapping[str, object], tuned: TunedValues = NOT_TUNED) -> LevelWeights:
         """Return the tenant's default weights, used if the request gives none and the question's form selects no preset."""
+        if tuned.low_weight is not None:
+            return choose_weights(tuned.low_weight, None)[0]
         if LOW_WEIGHT not in flags:
             return self._deployment
         return choose_weights(self._features.read_share(LOW_WEIGHT, flags), None)[0]
 
     def choose(
-        self, overrides: RequestOverrides, *, question: str, flags: Mapping[str, object]
+        self, overrides: RequestOverrides, *, question: str, flags: Mapping[str, object], tuned: TunedValues
     ) -> tuple[LevelWeights, tuple[str, ...]]:
         """Return the weights of a request, and warnings about adjusted values.
 
@@ -221,7 +233,8 @@ class LevelPolicy:
             InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
         """
         preset = overrides.preset
-        if preset == AUTO or (preset is None and self._features.is_on(AUTO_WEIGHTS, flags)):
+        by_form = tuned.low_weight is None and self._features.is_on(AUTO_WEIGHTS, flags)
+        if preset == AUTO or (preset is None and by_form):
             preset = preset_for(question)
-        default, fields = self.of_tenant(flags), overrides.level_fields
+        default, fields = self.of_tenant(flags, tuned), overrides.level_fields
         return choose_weights(overrides.low, overrides.high, preset=preset, default=default, fields=fields)

@@ -1,18 +1,19 @@
 """Builds a `Query` from a request: limits and weights, reranking, strategy, filters and options are resolved and validated.
 
-Precedence: the request, then a preset, then the tenant's flags, then the deployment's settings.
+Precedence: the request, then a preset, then values that tuning set, then the tenant's flags, then the deployment's settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Rerank
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
 from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -48,12 +49,16 @@ _OFF = "weights have no effect: dual-level retrieval is switched off for this te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Resolved values of a query, and warnings about adjusted values. If ``leg_weights`` is None, the deployment's apply."""
+    """Resolved values of a query, and warnings about adjusted values. If ``leg_weights`` is None, the deployment's apply.
+
+    ``tuned`` are the tuned values that apply.
+    """
 
     limit: int
     high_limit: int
     weights: LevelWeights
     leg_weights: LegWeights | None = None
+    tuned: TunedValues = NOT_TUNED
     warnings: tuple[str, ...] = ()
 
 
@@ -73,12 +78,21 @@ class RequestDefaults:
         self.high_limit = high_limit
         self.weights = LevelPolicy(features, weights)
 
-    def resolve(self, overrides: RequestOverrides, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
+    def resolve(
+        self,
+        overrides: RequestOverrides,
+        *,
+        strategy: str,
+        question: str,
+        flags: Mapping[str, object],
+        tuned: TunedValues = NOT_TUNED,
+    ) -> Resolved:
         """Return limits and weights for a request.
 
         Args:
             strategy: canonical name.
             flags: the tenant's flags.
+            tuned: the tenant's tuned values.
 
         Raises:
             InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
@@ -86,7 +100,7 @@ class RequestDefaults:
         weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
         _check_weights(strategy, weight_names)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.is_on(DUAL_LEVEL, flags))
-        weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
+        weights, warnings = self.weights.choose(overrides, question=question, flags=flags, tuned=tuned)
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
@@ -96,6 +110,7 @@ class RequestDefaults:
             high_limit=high_limit,
             weights=weights,
             leg_weights=leg_weights,
+            tuned=_select_tuned(tuned, strategy, both_levels=both_levels, weight_names=weight_names),
             warnings=about_legs or warnings,
         )
 
@@ -107,6 +122,16 @@ class RequestDefaults:
         if strategy == "community":
             return low, overrides.limit or self.high_limit
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
+
+
+def _select_tuned(tuned: TunedValues, strategy: str, *, both_levels: bool, weight_names: Collection[str]) -> TunedValues:
+    """Return the tuned values that the strategy uses and that the weights of the request do not replace."""
+    return replace(
+        tuned,
+        low_weight=tuned.low_weight if both_levels and not set(weight_names).intersection(_LEVELS) else None,
+        dense_weight=tuned.dense_weight if strategy == "hybrid" and not set(weight_names).intersection(_LEGS) else None,
+        low_strategies=tuned.low_strategies if strategy == "auto" else {},
+    )
 
 
 def _check_weights(strategy: str, weight_names: tuple[str, ...]) -> None:
@@ -274,7 +299,9 @@ class QueryBuilder:
             check_options(strategy, options)
         with in_field("filters"):
             parsed = parse_filter(request.filters)
-        resolved = self._defaults.resolve(request.overrides(), strategy=strategy, question=request.query, flags=caller.flags)
+        resolved = self._defaults.resolve(
+            request.overrides(), strategy=strategy, question=request.query, flags=caller.flags, tuned=caller.tenant.tuned
+        )
         with in_field("rerank"):
             rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
         with in_field("corrective"):
@@ -289,6 +316,7 @@ class QueryBuilder:
             min_score=request.min_score or 0.0,
             weights=resolved.weights,
             leg_weights=resolved.leg_weights,
+            tuned=_without_options(resolved.tuned, options),
             filters=filters,
             as_of=request.as_of,
             options=options,
@@ -311,6 +339,11 @@ class QueryBuilder:
         return (
             f"query has {len(question)} characters; only the first {limit} were embedded, and all of it was searched as words",
         )
+
+
+def _without_options(tuned: TunedValues, options: Mapping[str, Any]) -> TunedValues:
+    """Return the tuned values that no option of the request replaces."""
+    return replace(tuned, low_strategies={}) if {"low_strategy", "entities"} & options.keys() else tuned
 
 
 def _warn_unranked_fields(query: Query, strategy: str) -> tuple[str, ...]:

@@ -51,18 +51,20 @@ class AutoRequestOptions(LowStrategyOption, SyntheticQuestionsOption):
 class Choice:
     """A strategy, the reason for it, and the milliseconds that it is expected to take, if known.
 
-    ``rounds``: its low level is `agentic`, which searches a second time for what the best passages lead to.
+    ``low_strategy`` is the strategy of its low level; None: the form of the question decides. With `agentic`, the low level
+    searches a second time for what the best passages lead to. ``chosen_by`` is what chose the low level: ``auto`` or ``tuning``.
     """
 
     strategy: str
     because: str
     expected_ms: float | None = None
-    rounds: bool = False
+    low_strategy: str | None = None
+    chosen_by: str = "auto"
 
     @property
     def timed(self) -> str:
         """The name that its durations are recorded under."""
-        return f"{self.strategy} in rounds" if self.rounds else self.strategy
+        return self.strategy if self.low_strategy is None else f"{self.strategy} by {self.low_strategy}"
 
 
 class WithSummaries:
@@ -135,7 +137,9 @@ class Auto:
             if overview is not None:
                 return _trace_choice(overview, Choice(overview.trace.strategy, "the question asks for an overview"))
         choice = choice or self._choose_within(query, await self._choose_suited_strategy(query))
-        routed_query = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
+        routed_query = query
+        if choice.low_strategy is not None:
+            routed_query = replace(query, options={**query.options, "low_strategy": choice.low_strategy})
         started = time.perf_counter()
         search = self._strategies[choice.strategy].retrieve
         unlimited = "max_latency_ms" not in query.options and "max_cost" not in query.options
@@ -152,18 +156,27 @@ class Auto:
         return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
     async def _choose_suited_strategy(self, query: Query) -> Choice:
+        """Return the choice without regard to time. What tuning chose for questions of a kind is better than the rule."""
+        choice, kind = await self._choose_by_rule(query), asked_for(query.text).value
+        low_strategy = query.tuned.low_strategies.get(kind)
+        if low_strategy is None:
+            return choice
+        because = f"{choice.because}; tuning chose {low_strategy} for questions of the kind {kind!r}"
+        return replace(choice, because=because, low_strategy=low_strategy, chosen_by="tuning")
+
+    async def _choose_by_rule(self, query: Query) -> Choice:
         """Return the choice without regard to time.
 
         A question for a fact may have several hops. `agentic` searches a second round only if no passage covers the question.
         """
         fact = asked_for(query.text) is not AnswerKind.THEME
-        rounds = fact and self._rounds and "low_strategy" not in query.options
+        low_strategy = IN_ROUNDS if fact and self._rounds and "low_strategy" not in query.options else None
         if query.dual_level:
-            return Choice(DUAL, "dual-level retrieval is switched on", rounds=rounds)
+            return Choice(DUAL, "dual-level retrieval is switched on", low_strategy=low_strategy)
         if "low_strategy" in query.options:
             return Choice(LOW, "the request names the strategy")
         if fact:
-            return Choice(LOW, "the question asks for a fact", rounds=rounds)
+            return Choice(LOW, "the question asks for a fact", low_strategy=low_strategy)
         graph, _ = await shown_graph(self._graphs, query)
         if graph is not None and link_question(graph, query.text):
             return Choice(LOW, "the question asks for an account of entities that it names")
@@ -180,9 +193,9 @@ class Auto:
         if expected is None or expected <= allowed:
             in_rounds = self._expect_duration(query, suited.timed)
             if in_rounds is None or in_rounds <= allowed:
-                return replace(suited, expected_ms=in_rounds if suited.rounds else expected)
+                return replace(suited, expected_ms=in_rounds)
             forbid_reuse()
-            return replace(suited, expected_ms=expected, rounds=False)
+            return replace(suited, expected_ms=expected, low_strategy=None)
         forbid_reuse()  # the next search may have the time
         slow = f"{suited.strategy} is expected to take {expected:.0f} ms, longer than max_latency_ms"
         cheaper = [name for name in CHEAPER if name not in (DUAL, suited.strategy)]
@@ -204,8 +217,8 @@ def _trace_choice(retrieval: Retrieval, choice: Choice) -> Retrieval:
         about["expected_ms"] = round(choice.expected_ms, 1)
     methods = tuple(dict.fromkeys((name, *retrieval.trace.methods_used)))
     details = {**retrieval.trace.details, "auto": about}
-    if choice.rounds and "low_level" in details:
-        details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
+    if choice.low_strategy is not None and "low_level" in details:
+        details["low_level"] = {**details["low_level"], "chosen_by": choice.chosen_by}
     return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
@@ -166,8 +166,7 @@ class DualLevel:
         if failed and low is None and high is None:
             # The failed level might have found results, so an empty answer would be wrong.
             raise _no_level_answers(failed)
-        problems = [problem for problem in (low_problem, high_problem) if problem]
-        for problem in problems:
+        for problem in (problems := [problem for problem in (low_problem, high_problem) if problem]):
             _log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
         backing = await self._backing(query) if high is not None and low is None else None
         return Retrieval(
@@ -186,6 +185,7 @@ class DualLevel:
                     for problem, result in zip((low_problem, high_problem), outcome, strict=True)
                     if problem and isinstance(result, BaseException)
                 ),
+                {"level_weights": {**asdict(query.weights), "by": "tuning"}} if query.tuned.low_weight is not None else {},
             ),
         )
 
@@ -236,7 +236,9 @@ def _no_level_answers(failed: list[BaseException]) -> BaseException:
     return failure
 
 
-def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...]) -> Trace:
+def _trace(
+    levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...], details: Mapping[str, Any]
+) -> Trace:
     """Return the trace: methods of the ``levels`` that answer, and warnings, details and failures of every level that ran."""
     return Trace(
         strategy="dual_level",
@@ -246,5 +248,5 @@ def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], fa
         failures=tuple(failure for trace in traces for failure in trace.failures),
         hidden=(*failed, *(reason for trace in traces for reason in trace.hidden)),
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
-        details={key: value for trace in traces for key, value in trace.details.items()},
+        details={key: value for trace in traces for key, value in trace.details.items()} | dict(details),
     )

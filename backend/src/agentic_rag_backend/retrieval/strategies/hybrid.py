@@ -37,8 +37,11 @@ class Hybrid:
 
     def weights_of(self, query: Query) -> ChosenLegWeights:
         """Return the leg weights of a query."""
-        languages = self._stores.embedder.languages
-        return leg_weights_of(query.leg_weights, query.text, self.weights, languages=languages)
+        languages, share = self._stores.embedder.languages, query.tuned.dense_weight
+        if share is None:
+            return leg_weights_of(query.leg_weights, query.text, self.weights, languages=languages)
+        tuned = LegWeights(share, 1 - share)
+        return leg_weights_of(query.leg_weights, query.text, tuned, default_by="tuning", languages=languages)
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, fused."""

@@ -37,8 +37,10 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue, without_quotes
+from agentic_rag_backend.stores.catalogue.evaluation.experiment_catalogue import ExperimentCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.question_log import AskedQuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.tuning_catalogue import TuningCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
@@ -102,6 +104,7 @@ __all__ = [
     "EvaluationRecord",
     "EvaluationTransferCatalogue",
     "Expected",
+    "ExperimentCatalogue",
     "FeedbackCatalogue",
     "Fence",
     "GenerationCatalogue",
@@ -138,6 +141,7 @@ __all__ = [
     "Topic",
     "TransferCatalogue",
     "TreeCatalogue",
+    "TuningCatalogue",
     "UsageCatalogue",
     "Visibility",
     "Worker",
@@ -166,6 +170,8 @@ class Catalogue:
         self.search_sessions = SearchSessions(database)
         self.datasets = DatasetCatalogue(database)
         self.evaluation_runs = RunCatalogue(database)
+        self.tuning = TuningCatalogue(database)
+        self.experiments = ExperimentCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
         self.evaluation_transfer = EvaluationTransferCatalogue(database)

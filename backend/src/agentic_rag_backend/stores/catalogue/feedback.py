@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.asked_questions import RatingCounts
@@ -31,7 +31,8 @@ from agentic_rag_backend.stores.catalogue.tables import answers, feedback, feedb
 _SCOPE = "feedback"
 _COPIED = ("strategy", "generator", "confidence", "grounded", "question_hash")
 """Columns that feedback copies from its answer, because the answer is removed earlier."""
-_CHANGEABLE = ("rating", "reason", "correction", "texts_removed", "updated_at")
+_TEXTS = ("reason", "correction", "question")
+_CHANGEABLE = ("rating", *_TEXTS, "texts_removed", "updated_at")
 
 
 def add_answers(connection: Connection, records: Sequence[tuple[TenantId, AnswerRecord]]) -> None:
@@ -99,9 +100,8 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
         "chunk_id": chunk_id,
         **{name: getattr(answer, name) for name in _COPIED},
         "rating": draft.rating.value,
-        "reason": None if removed else draft.reason,
-        "correction": None if removed else draft.correction,
-        "texts_removed": removed and (draft.reason or draft.correction) is not None,
+        **{name: None if removed else getattr(draft, name) for name in _TEXTS},
+        "texts_removed": removed and any(getattr(draft, name) is not None for name in _TEXTS),
         "created_at": now,
         "updated_at": now,
     }
@@ -113,15 +113,15 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
 
 
 def remove_texts(connection: Connection, tenant: TenantId, document_id: str) -> None:
-    """Remove the texts of feedback that may quote a document. RatingCounts stay."""
+    """Remove the texts of feedback that may quote a document. Ratings stay."""
     linked = select(feedback_documents.c.feedback_id).where(
         feedback_documents.c.tenant_id == tenant.value, feedback_documents.c.document_id == document_id
     )
-    has_text = feedback.c.reason.is_not(None) | feedback.c.correction.is_not(None)
+    has_text = or_(*(feedback.c[name].is_not(None) for name in _TEXTS))
     connection.execute(
         update(feedback)
         .where(feedback.c.tenant_id == tenant.value, feedback.c.id.in_(linked), has_text)
-        .values(reason=None, correction=None, texts_removed=True)
+        .values({**dict.fromkeys(_TEXTS), "texts_removed": True})
     )
     of_document = (feedback_documents.c.tenant_id == tenant.value, feedback_documents.c.document_id == document_id)
     connection.execute(delete(feedback_documents).where(*of_document))
@@ -173,7 +173,7 @@ def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str
 def _feedback_from(row: RowMapping) -> Feedback:
     draft = FeedbackDraft(
         rating=Rating(row["rating"]),
-        **{name: row[name] for name in ("answer_id", "citation", "result", "reason", "correction")},
+        **{name: row[name] for name in ("answer_id", "citation", "result", *_TEXTS)},
     )
     names = ("id", "key_id", "chunk_id", *_COPIED, "texts_removed", "created_at", "updated_at")
     return Feedback(draft=draft, **{name: row[name] for name in names})

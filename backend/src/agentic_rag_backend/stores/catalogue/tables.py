@@ -97,6 +97,10 @@ tenants = Table(
     Column("created_at", UtcDateTime, nullable=False),
     # None: the deployment's ontology.
     Column("ontology", Json),
+    # Values that accepted proposals of tuning set. None: there are none.
+    Column("tuned", Json),
+    # The experiment that runs. None: none does.
+    Column("experiment", Json),
 )
 
 api_keys = Table(
@@ -485,6 +489,7 @@ feedback = Table(
     Column("rating", String, nullable=False),
     Column("reason", Text),
     Column("correction", Text),
+    Column("question", Text),
     Column("texts_removed", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -685,4 +690,70 @@ evaluation_outcomes = Table(
     Column("configuration", String, primary_key=True),
     Column("content", Json, nullable=False),
     ForeignKeyConstraint(["tenant_id", "run_id"], ["evaluation_runs.tenant_id", "evaluation_runs.id"]),
+)
+
+# `content_version` is that of the tenant when the measuring began. `base` are the tuned values then, `previous` those that the
+# acceptance replaced.
+tuning_proposals = Table(
+    "tuning_proposals",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("job_id", String, nullable=False),
+    Column("plan", Json, nullable=False),
+    Column("base", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("content_version", Integer, nullable=False),
+    Column("proposed", Json),
+    Column("result", PackedJson),
+    Column("previous", Json),
+    Column("accepted_at", UtcDateTime),
+    Column("accepted_by", String),
+    Column("rolled_back_at", UtcDateTime),
+    Column("rolled_back_by", String),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+)
+Index("ix_tuning_proposals_created", tuning_proposals.c.tenant_id, tuning_proposals.c.created_at, tuning_proposals.c.id)
+
+# One row for each case and parameter that was measured. It has no text.
+tuning_scores = Table(
+    "tuning_scores",
+    metadata,
+    _tenant_column(),
+    Column("proposal_id", String, primary_key=True),
+    Column("case_id", String, primary_key=True),
+    Column("parameter", String, primary_key=True),
+    Column("scores", Json, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "proposal_id"], ["tuning_proposals.tenant_id", "tuning_proposals.id"]),
+)
+
+# `content` is the part that requests need. It is also the tenant's column while the experiment runs.
+experiments = Table(
+    "experiments",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("content", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String, nullable=False),
+    Column("stopped_at", UtcDateTime),
+    Column("stopped_because", String),
+    Column("stopped_by", String),
+)
+Index("ix_experiments_created", experiments.c.tenant_id, experiments.c.created_at, experiments.c.id)
+
+# The first request of each question in an experiment. It has no text, only a digest of the question.
+experiment_outcomes = Table(
+    "experiment_outcomes",
+    metadata,
+    _tenant_column(),
+    Column("experiment_id", String, primary_key=True),
+    Column("unit", String, primary_key=True),
+    Column("configuration", String, nullable=False),
+    Column("log_latency", Float, nullable=False),
+    Column("log_tokens", Float, nullable=False),
+    Column("refused", Float),
+    Column("answer_id", String),
+    Column("created_at", UtcDateTime, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "experiment_id"], ["experiments.tenant_id", "experiments.id"]),
 )

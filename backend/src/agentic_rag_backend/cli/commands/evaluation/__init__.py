@@ -1,1 +1,1 @@
-"""Commands of evaluation: datasets, runs and reports."""
+"""Commands that measure and tune: evaluation, tuning, diversity of results."""

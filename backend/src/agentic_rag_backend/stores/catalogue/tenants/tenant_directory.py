@@ -11,8 +11,10 @@ from sqlalchemy import Column, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
+from agentic_rag_backend.domain.experiments import ActiveExperiment, ExperimentMetric, StoppingRule
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
+from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -50,7 +52,24 @@ _AUTHENTICATE = (
 
 def tenant_from(row: RowMapping) -> Tenant:
     """Return a row of `tenants` as a value."""
-    return Tenant(TenantId(row["tenant_id"]), row["name"], TenantState(row["state"]), row["state_version"], row["created_at"])
+    return Tenant(
+        TenantId(row["tenant_id"]),
+        row["name"],
+        TenantState(row["state"]),
+        row["state_version"],
+        row["created_at"],
+        NOT_TUNED if row["tuned"] is None else TunedValues(**row["tuned"]),
+        None if row["experiment"] is None else experiment_from(row["experiment"]),
+    )
+
+
+def experiment_from(value: Mapping[str, Any]) -> ActiveExperiment:
+    """Return the running experiment that a column has."""
+    rule = value["rule"]
+    return ActiveExperiment(
+        **{**value, "configurations": tuple(value["configurations"])}
+        | {"rule": StoppingRule(**{**rule, "metric": ExperimentMetric(rule["metric"])})}
+    )
 
 
 def _key_from(row: RowMapping) -> ApiKey:

@@ -138,6 +138,7 @@ class ArchivedFeedback:
     rating: str
     reason: str | None
     correction: str | None
+    question: str | None
     texts_removed: bool
     created_at: datetime
     updated_at: datetime

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.asked_questions import hash_question
 from agentic_rag_backend.stores.catalogue.columns import Json
 
 revision = "0025"
-down_revision = "0019"
+down_revision = "0021"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,1 @@
+"""Routes that measure and tune: datasets and runs, scores, experiments, proposals."""

@@ -1,0 +1,1 @@
+"""Experiments: two configurations compared on the requests of callers."""
