@@ -26,6 +26,15 @@ async def test_sqlite(tmp_path: Path) -> None:
     [
         (contract.feedback_on_nothing_is_refused, "SELECT", "answers.tenant_id = ?", "? <> ''"),
         (contract.pages_and_filters, "SELECT", "feedback.tenant_id = ?", "? <> ''"),
+        (
+            contract.cases_have_the_ratings_of_their_questions,
+            "SELECT",
+            "feedback.tenant_id = ? AND feedback.question",
+            "? <> '' AND feedback.question",
+        ),
+        (contract.cases_have_the_ratings_of_their_questions, "SELECT", "feedback.citation IS NULL", "1 = 1"),
+        (contract.kept_questions_can_be_listed_and_forgotten, "SELECT", "answers.tenant_id = ?", "? <> ''"),
+        (contract.kept_questions_can_be_listed_and_forgotten, "UPDATE", "answers.tenant_id = ?", "? <> ''"),
         (contract.a_deleted_document_takes_the_texts_with_it, "UPDATE", "correction=?", "correction=coalesce(?, correction)"),
         (contract.a_deleted_document_takes_the_texts_with_it, "SELECT", "documents.deleted_at IS NULL", "1 = 1"),
     ],

@@ -34,8 +34,7 @@ NOUNS_AND_VERBS = words(
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    # overviews, types of things, themes by documents, evaluation, usage, feedback, scores, labels, doors, tuning, experiments
-    "lines": 127_730,
+    "lines": 129_410,  # overviews, themes by documents, evaluation with judge and archives, usage, feedback, tuning, experiments
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,

@@ -52,10 +52,14 @@ class Actor:
             return Usage(unpriced_calls=1)
         return self.ledger.record_call(self.tenant, self.key_id, call, job=self.job)
 
+    @property
+    def prices(self) -> PriceTable:
+        """The prices of models; none are known if nobody counts."""
+        return PriceTable() if self.ledger is None else self.ledger.prices
+
     def estimate_cost(self, model: str, usage: Usage) -> float | None:
         """Return the cost of calls of one model that would be made. None: its price is unknown."""
-        prices = PriceTable() if self.ledger is None else self.ledger.prices
-        return prices.price_usage(model, usage).cost
+        return self.prices.price_usage(model, usage).cost
 
 
 _NOBODY = Actor()

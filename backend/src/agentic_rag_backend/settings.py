@@ -506,6 +506,11 @@ class Settings(BaseSettings):
     )
     tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for the tenants' graphs, MiB")
 
+    question_log_enabled: bool = Field(
+        False,
+        description="keep the questions of tenants for 30 days, so that their administrators can make test cases of them",
+    )
+
     # --- themes
     theme_budget_tokens: int = Field(4000, ge=200, le=100_000, description="estimated tokens of themes for one question")
     theme_model_timeout_s: float = Field(

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import Client, World, add_tenant
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
 from agentic_rag_backend.evaluation.question_asking import Asker
@@ -84,7 +84,7 @@ async def test_a_run_measures_and_compares_configurations(world: World) -> None:
     assert set(base["slices"]["kind"]) == {"fact", "number"}
     assert base["slices"]["tag"]["people"]["cases"] == 1
     assert base["latency_ms"]["total"]["p95"] >= base["latency_ms"]["total"]["p50"] > 0
-    assert (base["usage"]["calls"], base["diversity"]["places"]) == (0, 8)
+    assert (base["usage"]["calls"], base["usage"]["cost"], base["diversity"]["places"]) == (0, 0, 8)
     of_equal = [row for row in result["differences"] if row["configuration"] == "equal"]
     assert all(row["value"] == 0 and row["p"] == 1 for row in of_equal if row["metric"] != "latency_ms")
     failures = check_gate(parse_gate("recall@2 < baseline - 0.02"), result)
@@ -182,7 +182,7 @@ async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.M
     dataset = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "one", "cases": CASES[:1]})
     asked, may_answer, ask = asyncio.Semaphore(0), asyncio.Event(), Asker.ask
 
-    async def ask_late(*arguments: Any) -> CaseOutcome:
+    async def ask_late(*arguments: Any) -> tuple[CaseOutcome, str]:
         asked.release()
         await may_answer.wait()
         return await ask(*arguments)
@@ -194,6 +194,9 @@ async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.M
     document = await client.data("POST", "/documents", status=202, json={"text": "The pier of Port Halden is long."})
     assert (await client.ended(document["job_id"], within_s=10))["state"] == "succeeded"
     assert asked.locked(), "one run asks at a time"
+    states = [(await client.data("GET", f"/evaluation/runs/{run['run_id']}"))["state"] for run in runs]
+    assert sorted(states) == ["queued"] * 4 + ["running"], "a run that waits for its turn says so"
+    assert [job["state"] for job in await client.data("GET", "/jobs", params={"kind": "evaluate"})] == states[::-1]
     waiting = await client.data("POST", f"/jobs/{runs[-1]['job_id']}/cancel", status=202)
     assert (await client.ended(waiting["job_id"], within_s=10))["state"] == "cancelled", "a run that waits can be cancelled"
     may_answer.set()
@@ -202,6 +205,62 @@ async def test_runs_leave_room_for_documents(world: World, monkeypatch: pytest.M
     runs = [await client.data("POST", "/evaluation/runs", status=202, json=body) for _ in range(2)]
     assert (await client.delete(f"/evaluation/datasets/{dataset['id']}")).status_code == 204
     assert {(await client.ended(run["job_id"]))["state"] for run in runs} == {"cancelled"}, "a dataset takes its runs along"
+
+
+async def test_questions_are_kept_if_the_tenant_allows_it(world: World) -> None:  # noqa: PLR0915 - one story, in its order
+    """Off by default. Administrators list them, make cases of them, and delete them. Follow-ups alone are not kept."""
+    client = await filled(world, "asks")
+    asked = ["Who leads the Greywater Company?", "who leads  the greywater company?", "What does a ticket for Zermatt cost?"]
+
+    async def ask(question: str, **more: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = await client.data("POST", "/answers", json={"query": question, **more})
+        return answer
+
+    await ask("Who asked before it was allowed?")
+    assert await client.data("GET", "/evaluation/questions") == []
+    body = {"name": "asked", "from_questions": {}}
+    response = await client.post("/evaluation/datasets", body)
+    assert (response.status_code, "QUESTION_LOG_ENABLED" in response.json()["detail"]) == (422, True)
+    await client.data("PATCH", "/features", json={"QUESTION_LOG_ENABLED": True})
+    answers = [await ask(question) for question in asked]
+    await ask("And since when?", history=[{"role": "user", "content": asked[0]}])
+    listed = await client.pages("/evaluation/questions", limit=2)
+    assert [item["question"] for item in listed] == asked[::-1]
+    assert [item["grounded"] for item in listed] == [answer["grounded"] for answer in answers[::-1]] == [False, True, True]
+    await client.data("POST", "/feedback", json={"answer_id": answers[0]["id"], "rating": "bad"})
+    (rated,) = await client.data("GET", "/evaluation/questions", params={"rating": "bad"})
+    assert rated["id"] == answers[0]["id"]
+
+    dataset = await client.data("POST", "/evaluation/datasets", status=201, json=body)
+    path = f"/evaluation/datasets/{dataset['id']}/cases"
+    cases = await client.data("GET", path)
+    assert [(case["question"], case["source"]) for case in cases] == [(asked[2], "question"), (asked[1], "question")]
+    assert [case["feedback"]["bad"] for case in cases] == [0, 1], "equal questions share their feedback"
+    again = await client.data("POST", path, status=201, json={"from_questions": {}})
+    assert again["version"] == 1, "equal questions are not added twice"
+    worst = {"name": "worst", "from_questions": {"rating": "bad", "grounded": True, "count": 1}}
+    assert (await client.data("POST", "/evaluation/datasets", status=201, json=worst))["case_count"] == 1
+    measured = (await run_of(client, dataset["id"], configurations=[{"name": "a", "strategy": "hybrid"}]))["result"]
+    assert measured["configurations"][0]["metrics"]["answered_answerable"]["value"] == 0.5
+
+    assert (await client.delete(f"/evaluation/questions/{answers[1]['id']}")).status_code == 204
+    assert (await client.delete(f"/evaluation/questions/{answers[1]['id']}")).status_code == 404
+    assert await world.beta.data("DELETE", "/evaluation/questions") == {"questions": 0}
+    assert await client.data("DELETE", "/evaluation/questions") == {"questions": 2}
+    await client.data("PATCH", "/features", json={"QUESTION_LOG_ENABLED": False})
+    await ask(asked[0])
+    assert await client.data("GET", "/evaluation/questions") == []
+    assert len(await client.data("GET", path)) == 2, "datasets stay"
+
+
+async def test_questions_of_all_keys_are_for_administrators(world: World) -> None:
+    writer = (await add_tenant(world.operator.http, "writes", "write"))[0]
+    for response in (
+        await writer.post("/evaluation/datasets", {"name": "asked", "from_questions": {}}),
+        await writer.get("/evaluation/questions"),
+        await writer.delete("/evaluation/questions"),
+    ):
+        assert response.status_code == 403
 
 
 async def test_files_of_jsonl_and_csv(world: World) -> None:
@@ -254,6 +313,7 @@ async def test_bad_requests_name_the_limit(world: World) -> None:
         ({"version": 2}, "the versions 1 to 1; got 2"),
         ({"metrics": ["nosuch"]}, "recall"),
         ({"max_tokens": 0}, "1"),
+        ({"judge": {}, "configurations": [{"name": "a"}, {"name": "b"}]}, "a judge needs a language model"),
     ):
         response = await client.post("/evaluation/runs", {**run, **changed})
         assert response.status_code in (404, 422), (changed, response.text)

@@ -37,6 +37,30 @@ async def test_every_answer_can_get_feedback(world: World) -> None:
     assert plain["answer_id"] is None
 
 
+async def test_feedback_is_shown_beside_the_case_of_its_question(world: World) -> None:
+    """And counted with the run, as it is when the run is read. Another tenant's equal case has none."""
+    client = world.alpha
+    cases = {"name": "rated", "cases": [{"question": f"  {QUESTION.upper()}"}, {"question": "Who?"}]}
+    dataset = await client.data("POST", "/evaluation/datasets", status=201, json=cases)
+    body = {"dataset": dataset["id"], "configurations": [{"name": "a", "strategy": "sparse"}], "metrics": ["recall"]}
+    run = await client.data("POST", "/evaluation/runs", status=202, json=body)
+    await client.ended(run["job_id"])
+    before = (await client.data("GET", f"/evaluation/runs/{run['run_id']}"))["result"]["feedback"]
+    answered = await _answer(client)
+    await client.data("POST", "/feedback", json={"answer_id": answered["id"], "rating": "bad", "reason": "too short"})
+    after = (await client.data("GET", f"/evaluation/runs/{run['run_id']}"))["result"]["feedback"]
+    assert (after["questions"], after["bad"], after["good"]) == (1, before["bad"] + 1, before["good"])
+    listed = await client.data("GET", f"/evaluation/datasets/{dataset['id']}/cases")
+    assert [case["feedback"]["bad"] for case in listed] == [after["bad"], 0]
+    report = (await client.get(f"/evaluation/runs/{run['run_id']}/report", headers={"Accept": "text/markdown"})).text
+    assert f"users rated answers to 1 of the questions: {after['good']} good, {after['bad']} bad" in report
+    (given, *_) = await client.data("GET", "/feedback", params={"question": QUESTION, "rating": "bad"})
+    assert given["reason"] == "too short"
+    other = await world.beta.data("POST", "/evaluation/datasets", status=201, json=cases)
+    of_other = await world.beta.data("GET", f"/evaluation/datasets/{other['id']}/cases")
+    assert [case["feedback"] for case in of_other] == [{"good": 0, "bad": 0}] * 2
+
+
 async def test_feedback_on_parts_is_idempotent_and_listed(world: World) -> None:
     client = world.alpha
     answered = await _answer(client)

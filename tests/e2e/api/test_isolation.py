@@ -212,7 +212,11 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /admin/raptor": NO_ID,
     "POST /admin/reconcile": NO_ID,
     "GET /admin/reconcile": NO_ID,
+    "GET /evaluation/questions": (Case("question", "cursor", query={"cursor": "{id}"}, status=422),),
+    "DELETE /evaluation/questions": NO_ID,
+    "DELETE /evaluation/questions/{question_id}": (Case("question"), Case("answer"), Case("case")),
     "POST /evaluation/datasets": (
+        Case("question", "kept question", {"name": "x", "from_questions": {"id": "{id}"}}, status=422),
         Case("chunk", "gold", {"name": "x", "cases": [{"question": "?", "gold_chunk_ids": ["{id}"]}]}, status=422),
         Case("document", "gold", {"name": "x", "cases": [{"question": "?", "gold_documents": ["{id}"]}]}, status=201),
         Case("tenant", "filter", {"name": "x", "cases": [{"question": "?", "filters": {"tenant_id": "{id}"}}]}, status=422),
@@ -308,7 +312,10 @@ async def ids(world: World) -> dict[str, str]:
     run = await _evaluation_run(world.beta)
     case = (await world.beta.data("GET", f"/evaluation/datasets/{run['dataset']}/cases"))[0]
     streamed = await world.beta.post("/answers", {"query": "Who chairs the society?", "stream": True})
+    await world.beta.data("PATCH", "/features", json={"QUESTION_LOG_ENABLED": True})
+    kept = await world.beta.data("POST", "/answers", json={"query": "Who keeps the minutes of the society?"})
     return {
+        "question": kept["id"],
         "stream": streamed.headers["content-location"].rpartition("/")[2],
         "answer": (await world.beta.data("POST", "/answers", json={"query": "Who chairs the society?"}))["id"],
         "document": tide["id"],
@@ -366,6 +373,7 @@ def _unknown(kind: str) -> str:
     made = {
         "tenant": f"t_{uuid.uuid4().hex}",
         "answer": f"a_{uuid.uuid4().hex}",
+        "question": f"a_{uuid.uuid4().hex}",
         "name": "Grumbleweed Society",
         "key": "grumbleweed/1",
     }

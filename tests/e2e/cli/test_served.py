@@ -261,6 +261,7 @@ def test_the_graph_is_built_and_diversity_told(served: Any) -> None:
     assert served.cli("analyze-diversity", "--dataset", "absent.jsonl").code == 2
 
 
+@pytest.mark.deep  # the API has a test of each step, and the guide on evaluation runs the commands
 def test_an_evaluation_is_run_compared_and_reported(served: Any, tmp_path: Path) -> None:
     questions = tmp_path / "questions.csv"
     questions.write_text("question,gold_documents,kind\nWho leads the harbour?,tide,fact\nWho counts the eels?,eels,fact\n")

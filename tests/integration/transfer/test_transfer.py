@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
-from moved_tenants import FLAGS, ONTOLOGY, Opens, report
+from moved_tenants import FLAGS, ONTOLOGY, QUESTION_OF_DATASET, Opens, evaluation_of, report
 
 from agentic_rag_backend.container import models
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.evaluation import CaseSource, EvaluationCase
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
@@ -48,6 +50,21 @@ def no_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "open_encoder", lambda *_: _NoPassages(model_path=None, threads=0, arithmetic=None))
 
 
+def _check_evaluation(contents: dict[str, Any]) -> None:
+    """Fail unless a tenant has the datasets, feedback and scores that `evaluated` made, which name chunks and documents of it."""
+    by_chunk, by_key = contents["harbour 1"]
+    assert [len(contents[f"harbour {version}"]) for version in (1, 2, 3)] == [2, 3, 2]
+    assert by_chunk[:5] == (QUESTION_OF_DATASET, CaseSource.UPLOAD, ("people",), None, RatingCounts(0, 1))
+    ((quote, chunk, document),) = by_chunk[5]
+    assert (quote == chunk, document) == (True, "document"), "ids are those of this tenant"
+    assert (by_key[3], by_key[5]) == ({"shelf": {"gte": 1}}, [("", None, "report-1")])
+    saved = contents["harbour 3"][1]
+    assert (saved[1], [item[1] == chunk for item in saved[5]]) == (CaseSource.ANSWER, [True])
+    assert contents["feedback"] == [("bad", "Ines was born there.", None), ("good", None, chunk)]
+    ((_, means),) = contents["scores"]
+    assert (means["correct"].mean, means["correct"].computed) == (0.5, 1)
+
+
 async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
     archived: Archived, opens: Opens, no_passages: None
 ) -> None:
@@ -56,7 +73,8 @@ async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
         arrived, job = await target.imported(path)
 
         assert (arrived, job.state, job.error) == (tenant, JobState.SUCCEEDED, None)
-        assert (job.result or {})["embedded"] == 0
+        assert ((job.result or {})["embedded"], (job.result or {})["evaluation"]) == (0, 7)
+        _check_evaluation(await evaluation_of(target, tenant))
         assert await target.answers(tenant) == answers
         assert target.graph(tenant) == graph
         assert await target.points(tenant) == points
@@ -77,6 +95,7 @@ async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(
 
         assert (arrived, job.state, job.error) == (empty, JobState.SUCCEEDED, None)
         assert await target.differences(empty) == {}
+        _check_evaluation(await evaluation_of(target, empty))
         found = await target.answers(empty)
         for now, then in zip(found, answers, strict=True):
             assert [score for _, score in now[2]] == pytest.approx([score for _, score in then[2]])
@@ -240,7 +259,10 @@ async def test_what_fails_leaves_an_empty_tenant_that_can_be_filled_again(
         assert await target.container.blobs.delete_tenant(tenant) == 0
         retried = await target.ended(tenant, await target.container.jobs.retry(tenant, job.id))
         assert "import it again" in (retried.error or {})["message"]
-        assert (await target.imported(path))[1].state is JobState.SUCCEEDED
+        await target.container.datasets.create(tenant, "own", [EvaluationCase(question="An own one?")])
+        _, job = await target.imported(path)
+        assert (job.state, (job.result or {})["evaluation"]) == (JobState.SUCCEEDED, 0)
+        assert set(await evaluation_of(target, tenant)) == {"own 1", "feedback", "scores"}, "own datasets stay, alone"
         assert await target.answers(tenant) == answers
 
 

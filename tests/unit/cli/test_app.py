@@ -28,7 +28,7 @@ GROUPS = {
     "jobs": {"list", "show", "cancel", "retry", "watch"},
     "communities": {"list", "show", "rebuild"},
     "graph": {"entity", "paths", "contradictions", "export", "merge", "split", "rename", "delete", "edits", "undo"},
-    "evaluate": {"run", "compare", "report", "runs", "delete", "datasets"},
+    "evaluate": {"run", "compare", "report", "runs", "delete", "datasets", "questions"},
     "raptor": {"list", "show", "status", "rebuild"},
     "tenants": {"create", "list", "delete", "usage", "keys"},
     "feedback": {"list", "export"},

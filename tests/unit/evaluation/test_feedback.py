@@ -41,13 +41,13 @@ class _Rows:
 
 
 def _service(rows: Any, patience_s: float = 0.0) -> FeedbackService:
-    return FeedbackService(rows, patience_s=patience_s)
+    return FeedbackService(rows, rows, patience_s=patience_s)
 
 
 def _answer(service: FeedbackService) -> str:
     retrieval = Retrieval(hits=(), trace=Trace(strategy="hybrid"))
     return service.record_answer(
-        TENANT, "k", Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval)
+        TENANT, "k", Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval), question="Who?"
     ).id
 
 
@@ -68,7 +68,7 @@ def test_an_answer_knows_the_documents_of_its_facts_themes_and_contradictions() 
     )
     retrieval = Retrieval(facts=(fact,), themes=(theme,), trace=Trace(strategy="dual_level"))
     answer = Answer(text="", citations=(), confidence=0.0, grounded=False, retrieval=retrieval, contradictions=(contradiction,))
-    record = AnswerRecord.of_answer(answer, key_id="k", created_at=datetime.now(UTC))
+    record = AnswerRecord.of_answer(answer, key_id="k", question="Who?", created_at=datetime.now(UTC))
     assert set(record.documents.values()) == {"d1", "d2", "d3", "d4"}
 
 

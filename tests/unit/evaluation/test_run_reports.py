@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
 from agentic_rag_backend.domain.evaluation import CaseOutcome
-from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown
+from agentic_rag_backend.evaluation.reports.run_reports import format_html, format_markdown, list_figures
 from agentic_rag_backend.evaluation.reports.run_summary import MAX_SLICES, summarise_outcomes
 
 HOSTILE = "<script>alert(1)</script>|\n# \"&'</title>{{ 7*7 }}"
@@ -82,3 +84,16 @@ def test_the_summary_by_hand() -> None:
     assert (row["value"], row["interval"], row["configuration"], row["baseline"]) == (1.0, [1.0, 1.0], "b", "a")
     assert row["p"] < 0.01
     assert first["latency_ms"]["total"]["p50"] == 12.5 * 26
+
+
+def test_costs_are_summed_or_unknown() -> None:
+    """A configuration costs nothing without calls. One call without a known price makes its cost unknown."""
+    outcome = partial(CaseOutcome, case_id="1", times_ms={"total": 1.0}, prompt_tokens=10)
+    free, priced = outcome(configuration="free"), outcome(configuration="priced", calls=1, cost=0.0002)
+    unknown = outcome(configuration="unknown", calls=1, case_id="2")
+    names = ["free", "priced", "unknown"]
+    outcomes = [free, priced, replace(priced, case_id="2"), unknown, replace(priced, configuration="unknown")]
+    summary = summarise_outcomes(outcomes, names)
+    assert [of["usage"]["cost"] for of in summary["configurations"]] == [0, 0.0004, None]
+    assert summary["configurations"][1]["metrics"]["cost"]["value"] == 0.0002
+    assert dict(list_figures({**summary, "currency": "EUR"}))["cost"] == ["0 EUR", "0.0004 EUR", "unknown"]

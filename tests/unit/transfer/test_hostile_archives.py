@@ -155,6 +155,48 @@ def rich() -> Members:
     }
     community = {"level": 0, "parent": None, "members": [ENTITY, OTHER], "fingerprint": "f", "current": True, "vector": VECTOR}
     node = {"size": 1, "prompt_version": "extractive@4", "model": "extractive", "vector": VECTOR}
+    feedback = {
+        "part": "feedback",
+        "id": OTHER,
+        "answer_id": "a_1",
+        "key_id": "k",
+        "citation": 1,
+        "result": None,
+        "chunk_id": CHUNK,
+        "strategy": "hybrid",
+        "generator": "attributed",
+        "confidence": 0.5,
+        "grounded": True,
+        "question_hash": "a" * 32,
+        "rating": "bad",
+        "reason": "outdated",
+        "correction": "It was 1988.",
+        "question": "When was it founded?",
+        "texts_removed": False,
+        "created_at": NOW,
+        "updated_at": NOW,
+        "documents": [DOCUMENT],
+    }
+    case = {
+        "part": "case",
+        "dataset_id": NODE,
+        "number": 1,
+        "id": ROOT,
+        "added_in": 1,
+        "removed_in": 2,
+        "question": "Who founded it?",
+        "expected_answer": "Mira Voss",
+        "must_say": ["Voss"],
+        "answerable": True,
+        "kind": "single",
+        "tags": ["people"],
+        "gold": [{"quote": TEXT, "chunk_id": CHUNK, "document": DOCUMENT}],
+        "filters": {"year": {"gte": 1980}},
+        "source": "graph",
+        "documents": [DOCUMENT],
+    }
+    dataset = {"part": "dataset", "id": NODE, "name": "harbour", "version": 2, "created_at": NOW, "updated_at": NOW}
+    score = {"metric": "correct", "day": NOW[:10], "strategy": "", "configuration": "", "value": 0.5, "computed": False}
     end = {"documents": 1, "entities": 2, "communities": 2, "summaries": 1, "tree_nodes": 2}
     return {
         "manifest.json": _lines(manifest),
@@ -173,6 +215,7 @@ def rich() -> Members:
             {**node, "id": ROOT, "level": 2, "children": [NODE], "documents": [], "fingerprint": "r"},
         ),
         "tree-summaries.jsonl": _lines(_summary("n")),
+        "evaluation.jsonl": _lines(dataset, case, feedback, {"part": "score", "id": OTHER, **score}),
         "end.json": _lines(end),
     }
 
@@ -195,6 +238,30 @@ def refused(path: Path, limits: ArchiveLimits = LIMITS) -> AgenticRagError:
 
 def test_an_archive_with_every_field_is_taken_in(tmp_path: Path) -> None:
     assert inspect_archive(_file(tmp_path, packed(RICH)), LIMITS).tenant.name == "acme"
+
+
+def test_an_archive_of_an_earlier_release_has_no_evaluation(tmp_path: Path) -> None:
+    earlier = {name: content for name, content in RICH.items() if name != "evaluation.jsonl"}
+    assert inspect_archive(_file(tmp_path, packed(earlier)), LIMITS).tenant.name == "acme"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (f'"dataset_id": "{NODE}"', f'"dataset_id": "{OTHER}"', "not in a version of dataset"),
+        ('"added_in": 1', '"added_in": 3', "not in a version of dataset"),
+        ('"removed_in": 2', '"removed_in": 1', "not in a version of dataset"),
+        (f'"documents": ["{DOCUMENT}"]', f'"documents": ["{OTHER}"]', "texts of documents that are not in the archive"),
+        ('"gte": 1980', '"nosuch": 1980', "filters"),
+        ('"rating": "bad"', '"rating": "worst"', "rating"),
+        ('"part": "score"', '"part": "nothing"', "part"),
+    ],
+)
+def test_evaluation_belongs_to_the_archive(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    content = RICH["evaluation.jsonl"].decode()
+    assert old in content
+    changed = {**RICH, "evaluation.jsonl": content.replace(old, new, 1).encode()}
+    assert reason in refused(_file(tmp_path, packed(changed))).message
 
 
 # --- values

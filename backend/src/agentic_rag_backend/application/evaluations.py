@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.container.services import Container
+from agentic_rag_backend.domain.asked_questions import AskedQuestion, QuestionFilter
 from agentic_rag_backend.domain.evaluation import CaseOutcome, Dataset, EvaluationCase, EvaluationRun, RunPlan
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.evaluation.evaluation_runs import RunEstimate
@@ -33,6 +34,37 @@ class EvaluationService:
     async def generate_dataset(self, caller: Principal, name: str, *, count: int, kinds: Sequence[str], seed: int) -> Dataset:
         """Create a dataset, and queue the job that generates its cases from the tenant's documents."""
         return await self.container.datasets.generate(caller.tenant.id, name, count=count, kinds=kinds, seed=seed)
+
+    @requires(Scope.ADMIN)
+    async def create_from_questions(self, caller: Principal, name: str, *, count: int, chosen: QuestionFilter) -> Dataset:
+        """Create a dataset from questions that users of the tenant asked, whoever they are."""
+        await self.container.feedback.write_answers()
+        return await self.container.datasets.create_from_questions(caller.tenant.id, name, count=count, chosen=chosen)
+
+    @requires(Scope.ADMIN)
+    async def add_questions(self, caller: Principal, dataset_id: str, *, count: int, chosen: QuestionFilter) -> Dataset:
+        """Add questions that users of the tenant asked as a new version."""
+        await self.container.feedback.write_answers()
+        return await self.container.datasets.add_questions(caller.tenant.id, dataset_id, count=count, chosen=chosen)
+
+    @requires(Scope.ADMIN)
+    async def list_questions(
+        self, caller: Principal, *, limit: int, cursor: str | None = None, chosen: QuestionFilter
+    ) -> Page[AskedQuestion]:
+        """List the questions that are kept, newest first."""
+        await self.container.feedback.write_answers()
+        return await self.container.catalogue.asked_questions.page(caller.tenant.id, limit=limit, cursor=cursor, chosen=chosen)
+
+    @requires(Scope.ADMIN)
+    async def forget_question(self, caller: Principal, question_id: str) -> None:
+        """Delete a question that is kept."""
+        await self.container.catalogue.asked_questions.forget(caller.tenant.id, question_id)
+
+    @requires(Scope.ADMIN)
+    async def forget_questions(self, caller: Principal) -> int:
+        """Delete all questions that are kept, and return their number."""
+        await self.container.feedback.write_answers()
+        return await self.container.catalogue.asked_questions.forget_all(caller.tenant.id)
 
     @requires(Scope.READ)
     async def list_datasets(self, caller: Principal, *, limit: int, cursor: str | None = None) -> Page[Dataset]:
@@ -101,9 +133,7 @@ class EvaluationService:
     @requires(Scope.READ)
     async def get_run(self, caller: Principal, run_id: str, *, baseline: str | None = None) -> EvaluationRun:
         """Return a run with its result, compared with another run if ``baseline`` names one."""
-        if baseline is not None:
-            return await self.container.evaluation_runs.compare_run(caller.tenant.id, run_id, baseline)
-        return await self.container.catalogue.evaluation_runs.run(caller.tenant.id, run_id)
+        return await self.container.evaluation_runs.read_run(caller.tenant.id, run_id, baseline_id=baseline)
 
     @requires(Scope.READ)
     async def list_outcomes(self, caller: Principal, run_id: str, *, limit: int, cursor: str | None = None) -> Page[CaseOutcome]:

@@ -32,8 +32,15 @@ class AnswerFeedback:
         rating: Rating | None = None,
         strategy: str | None = None,
         answer_id: str | None = None,
+        question: str | None = None,
     ) -> Page[Feedback]:
         """Return feedback of all keys, the newest first."""
         return await self.container.feedback.list_feedback(
-            caller.tenant.id, limit=limit, cursor=cursor, rating=rating, strategy=strategy, answer_id=answer_id
+            caller.tenant.id,
+            limit=limit,
+            cursor=cursor,
+            rating=rating,
+            strategy=strategy,
+            answer_id=answer_id,
+            question=question,
         )

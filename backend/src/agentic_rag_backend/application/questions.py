@@ -22,7 +22,13 @@ from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.options.filters import RequestModel
 from agentic_rag_backend.retrieval.ranking_explanation import Explanation
 from agentic_rag_backend.retrieval.requests.builder import BuiltQuery
-from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS, DualLevelRequest, SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import (
+    MAX_QUERY_CHARACTERS,
+    DualLevelRequest,
+    PassageRequest,
+    SearchRequest,
+)
+from agentic_rag_backend.tenancy.features import QUESTION_LOG
 from agentic_rag_backend.wording import message_of
 
 MAX_TURNS = 20
@@ -132,7 +138,7 @@ class SearchService:
         answer = None
         if request.synthesize:
             answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
-            answer = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer)
+            answer = _record_answer(self.container, caller, request, answer)
             retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
         finished_at = time.perf_counter()
         spans = {"retrieval": retrieved - started, "synthesis": finished_at - retrieved, "total": finished_at - started}
@@ -157,7 +163,7 @@ class AnswerWriting:
         request, participation = take_part(self.container, caller, request)
         built = await self.container.queries.build(caller, request)
         answer = await self.container.answers.answer(built.query, **_options_of(built, request))
-        recorded = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer)
+        recorded = _record_answer(self.container, caller, request, answer)
         return participation.record_answer(_with_warnings(recorded, built))
 
     @requires(Scope.READ)
@@ -179,7 +185,7 @@ class AnswerWriting:
                     case RetrievalEvent(retrieval):
                         yield RetrievalEvent(participation.trace_results(retrieval.with_warnings(built.warnings)))
                     case DoneEvent(answer):
-                        recorded = self.container.feedback.record_answer(caller.tenant.id, caller.key_id, answer)
+                        recorded = _record_answer(self.container, caller, request, answer)
                         yield DoneEvent(participation.record_answer(_with_warnings(recorded, built)))
                     case _:
                         yield event
@@ -194,6 +200,13 @@ class AnswerWriting:
         """
         if len(await self.container.catalogue.documents.hydrate(caller.tenant.id, list(chunk_ids))) < len(chunk_ids):
             raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
+
+
+def _record_answer(container: Container, caller: Principal, request: PassageRequest, answer: Answer) -> Answer:
+    """Record an answer for feedback, with the question if the tenant allows it. A follow-up alone says too little to keep it."""
+    is_follow_up = isinstance(request, AnswerRequest) and bool(request.history)
+    keep = container.features.is_on(QUESTION_LOG, caller.flags) and not is_follow_up
+    return container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query, keep=keep)
 
 
 def _options_of(built: BuiltQuery, request: AnswerRequest) -> dict[str, Any]:

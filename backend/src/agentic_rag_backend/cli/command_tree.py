@@ -24,7 +24,7 @@ from agentic_rag_backend.cli.commands import (
     themes,
     usage,
 )
-from agentic_rag_backend.cli.commands.evaluation import diversity, evaluate, tune
+from agentic_rag_backend.cli.commands.evaluation import diversity, evaluate, question_sets, tune
 from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
 from agentic_rag_backend.plugins import load_plugin
@@ -146,16 +146,29 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "compare": command(evaluate.compare_runs),
             "report": command(evaluate.report_run),
             "runs": list_command(evaluate.RUNS, "List runs, newest first."),
-            "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", evaluate.note_deletion),
+            "delete": delete_command(evaluate.RUNS, "Delete a run that has ended.", question_sets.note_deletion),
+            "questions": CommandGroup(
+                help="Questions that users asked, if the tenant keeps them.",
+                commands={
+                    "list": list_command(
+                        question_sets.QUESTIONS, "List questions, newest first.", rating=question_sets.QuestionRating
+                    ),
+                    "delete": delete_command(question_sets.QUESTIONS, "Delete a question.", question_sets.note_deletion),
+                    "clear": command(question_sets.forget_questions),
+                },
+            ),
             "datasets": CommandGroup(
                 help="Datasets of questions with expected answers and evidence.",
                 commands={
-                    "list": list_command(evaluate.DATASETS, "List datasets, newest first."),
-                    "show": show_command(evaluate.DATASETS, "Show a dataset."),
-                    "upload": command(evaluate.upload_dataset),
-                    "generate": command(evaluate.generate_dataset, work=True),
-                    "export": command(evaluate.export_dataset),
-                    "delete": delete_command(evaluate.DATASETS, "Delete a dataset with its runs.", evaluate.note_deletion),
+                    "list": list_command(question_sets.DATASETS, "List datasets, newest first."),
+                    "show": show_command(question_sets.DATASETS, "Show a dataset."),
+                    "upload": command(question_sets.upload_dataset),
+                    "generate": command(question_sets.generate_dataset, work=True),
+                    "from-questions": command(question_sets.take_questions),
+                    "export": command(question_sets.export_dataset),
+                    "delete": delete_command(
+                        question_sets.DATASETS, "Delete a dataset with its runs.", question_sets.note_deletion
+                    ),
                 },
             ),
         },
@@ -168,7 +181,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "show": show_command(tune.PROPOSALS, "Show a proposal with its evidence.", tune.show_proposal),
             "accept": command(tune.accept_proposal),
             "rollback": command(tune.roll_back_proposal),
-            "delete": delete_command(tune.PROPOSALS, "Delete a proposal that is not in use.", evaluate.note_deletion),
+            "delete": delete_command(tune.PROPOSALS, "Delete a proposal that is not in use.", question_sets.note_deletion),
         },
     ),
     "tenants": CommandGroup(

@@ -44,6 +44,7 @@ from agentic_rag_backend.tenancy.features import (
     COMMUNITY_AUTO_REBUILD,
     DUAL_LEVEL,
     LOW_WEIGHT,
+    QUESTION_LOG,
     RAPTOR_AUTO_UPDATE,
     Features,
     FlagDefault,
@@ -206,6 +207,7 @@ _FLAGS = {
     AUTO_WEIGHTS: ("dual_level_auto_weights", "weights of both levels by the form of the question"),
     LOW_WEIGHT: ("dual_level_low_weight", "weight of chunks and entities, from 0 to 1; the rest is the weight of themes"),
     COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities automatically after document changes"),
+    QUESTION_LOG: ("question_log_enabled", "keep questions for datasets, for 30 days; administrators can read them"),
     RAPTOR_AUTO_UPDATE: ("raptor_auto_update", "update the tree over passages automatically after document changes"),
 }
 

@@ -280,7 +280,8 @@ class Container:
     def feedback(self) -> FeedbackService:
         """Records answers, and takes feedback on them."""
         patience_s = 0.0 if self._others is None else 2 * WRITTEN_EVERY_S
-        return FeedbackService(self._adapters.catalogue.feedback, patience_s=patience_s)
+        catalogue = self._adapters.catalogue
+        return FeedbackService(catalogue.feedback, catalogue.asked_questions, patience_s=patience_s)
 
     @cached_property
     def score_reports(self) -> ScoreReports:
@@ -736,5 +737,6 @@ class Container:
             asker=self._asker,
             queue=self.queue,
             runner=self._runner,
-            limits=TokenLimits(self.model.generative, options.context_tokens, options.max_tokens),
+            limits=TokenLimits(self.model.name, self.model.generative, options.context_tokens, options.max_tokens),
+            model=self.model,
         )

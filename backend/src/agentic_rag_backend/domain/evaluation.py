@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.usage import Usage
 
 MAX_DATASETS = 1000
 """Datasets of a tenant."""
@@ -26,6 +28,7 @@ class CaseSource(StrEnum):
     UPLOAD = "upload"
     GRAPH = "graph"
     ANSWER = "answer"
+    QUESTION = "question"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ class EvaluationCase:
     source: CaseSource = CaseSource.UPLOAD
     documents: tuple[str, ...] = ()
     """Ids of the documents with whose purge the case, or its quotes, must go. Only written."""
+    ratings: RatingCounts = field(default_factory=RatingCounts)
+    """Ratings of the tenant's answers to this question. Only read."""
     id: str = ""
 
 
@@ -95,6 +100,9 @@ class RunPlan:
     k: int = 5
     answers: bool = True
     max_tokens: int | None = None
+    judge_model: str | None = None
+    """The model that compares the answers of the first configuration with those of the others. Empty: the deployment's. None: no
+    model does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,8 @@ class CaseOutcome:
 
     ``measures`` are by name; a measure that does not apply to the case is absent. ``times_ms`` are milliseconds by stage.
     ``documents`` and ``chunks`` are the ids of the results, best first. ``gold_missing`` counts the items of evidence that no
-    visible document has. ``error`` is the code of the error that the question ended with.
+    visible document has. ``cost`` is None if the price of a call is unknown, or if an earlier
+    release measured it. ``error`` is the code of the error that the question ended with.
     """
 
     configuration: str
@@ -134,5 +143,56 @@ class CaseOutcome:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
+    cost: float | None = None
     gold_missing: int = 0
     error: str | None = None
+
+
+class PairChoice(StrEnum):
+    """The better of two answers."""
+
+    BASELINE = "baseline"
+    CONFIGURATION = "configuration"
+    EQUAL = "equal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairVerdict:
+    """A judge's verdict on a configuration's answer to a case, compared with the baseline's.
+
+    ``choices`` are those of the two orders of the answers; None: the reply could not be read, and ``error`` is its code. If the
+    answers were equal, ``asked`` is false. The tokens include those of answers that had to be written again, because the process
+    was killed before the verdict was recorded. ``cost`` is None if the price of a call is unknown.
+    """
+
+    configuration: str
+    baseline: str
+    case_id: str
+    choices: tuple[PairChoice | None, PairChoice | None]
+    asked: bool = True
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    cost: float | None = None
+    error: str | None = None
+
+    def with_usage(self, usage: Usage | CaseOutcome) -> PairVerdict:
+        """Return the verdict with the usage of more calls."""
+        if not usage.calls:
+            return self
+        known = self.cost is not None or not self.calls
+        return replace(
+            self,
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            calls=self.calls + usage.calls,
+            cost=(self.cost or 0.0) + usage.cost if known and usage.cost is not None else None,
+        )
+
+    @property
+    def preference(self) -> int:
+        """1 if both orders prefer the configuration, -1 if both prefer the baseline, otherwise 0."""
+        forward, backward = self.choices
+        if forward is not backward or forward is None:
+            return 0
+        return {PairChoice.CONFIGURATION: 1, PairChoice.BASELINE: -1, PairChoice.EQUAL: 0}[forward]

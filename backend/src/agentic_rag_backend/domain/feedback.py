@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from uuid import UUID, uuid4, uuid5
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.asked_questions import Rating as Rating
+from agentic_rag_backend.domain.asked_questions import hash_question
 from agentic_rag_backend.domain.contradictions import Side
 from agentic_rag_backend.domain.graph import Support
 from agentic_rag_backend.domain.query import FactHit
@@ -28,17 +29,14 @@ def new_answer_id() -> str:
     return f"{_PREFIX}{uuid4().hex}"
 
 
-class Rating(StrEnum):
-    GOOD = "good"
-    BAD = "bad"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """What is kept of an answer: how it was made and what it used, without the question and any text.
+    """What is kept of an answer: how it was made and what it used, without any text of it.
 
-    ``citations`` has the chunk by marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports
-    a fact, a theme or a contradiction of the answer.
+    ``question`` is None unless the tenant allows to keep questions.
+    ``question_hash`` is that of `hash_question`; None: an earlier release recorded the answer. ``citations`` has the chunk by
+    marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports a fact, a theme or a
+    contradiction of the answer.
     """
 
     id: str
@@ -48,12 +46,14 @@ class AnswerRecord:
     confidence: float
     grounded: bool
     created_at: datetime
+    question_hash: str | None = None
+    question: str | None = None
     citations: Mapping[int, str] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_answer(cls, answer: Answer, *, key_id: str, created_at: datetime) -> AnswerRecord:
-        """Return the record of an answer for a key."""
+    def of_answer(cls, answer: Answer, *, key_id: str, question: str, created_at: datetime) -> AnswerRecord:
+        """Return the record of an answer for a key, without the question's text."""
         retrieval = answer.retrieval
         cited_documents = {citation.chunk_id: citation.document_id for citation in (*answer.citations, *answer.nearest)}
         hits = (*retrieval.hits, *(retrieval.backing.hits if retrieval.backing is not None else ()))
@@ -71,6 +71,7 @@ class AnswerRecord:
             confidence=answer.confidence,
             grounded=answer.grounded,
             created_at=created_at,
+            question_hash=hash_question(question),
             citations={citation.marker: citation.chunk_id for citation in answer.citations},
             documents={**retrieved_documents, **cited_documents},
         )
@@ -128,6 +129,7 @@ class Feedback:
     generator: str
     confidence: float
     grounded: bool
+    question_hash: str | None
     texts_removed: bool
     created_at: datetime
     updated_at: datetime

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
+from agentic_rag_backend.domain.asked_questions import QUESTION_DAYS, QuestionFilter
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.evaluation import CaseSource, Dataset, EvaluationCase, GoldItem
 from agentic_rag_backend.domain.size_limits import printable_name
@@ -33,6 +34,7 @@ class DatasetService:
     def __init__(self, catalogue: Catalogue, queue: JobQueue) -> None:
         self._datasets = catalogue.datasets
         self._documents = catalogue.documents
+        self._questions = catalogue.asked_questions
         self._queue = queue
 
     async def create(self, tenant: TenantId, name: str, cases: Sequence[EvaluationCase]) -> Dataset:
@@ -81,6 +83,36 @@ class DatasetService:
             InvalidRequest: a chunk is not visible any more.
         """
         return await self.add_cases(tenant, dataset_id, [replace(case, source=CaseSource.ANSWER)])
+
+    async def create_from_questions(self, tenant: TenantId, name: str, *, count: int, chosen: QuestionFilter) -> Dataset:
+        """Create a dataset from at most ``count`` different questions that were kept, the newest ones.
+
+        Raises:
+            InvalidRequest: no question passes the filter, or the name is outside its limits.
+        """
+        return await self.create(tenant, name, await self._list_questions(tenant, count=count, chosen=chosen))
+
+    async def add_questions(self, tenant: TenantId, dataset_id: str, *, count: int, chosen: QuestionFilter) -> Dataset:
+        """Add kept questions as a new version. Questions that the dataset has already are left out.
+
+        Raises:
+            NotFound: there is no such dataset.
+            InvalidRequest: no question passes the filter, or there are too many cases.
+        """
+        await self._datasets.dataset(tenant, dataset_id)
+        cases = await self._list_questions(tenant, count=count, chosen=chosen)
+        return await self._datasets.add_cases(tenant, dataset_id, cases, new_only=True)
+
+    async def _list_questions(self, tenant: TenantId, *, count: int, chosen: QuestionFilter) -> list[EvaluationCase]:
+        """Return the newest different questions as cases without an expected answer."""
+        questions = await self._questions.list_distinct_texts(tenant, count=count, chosen=chosen)
+        if not questions:
+            raise InvalidRequest(
+                f"no question of the last {QUESTION_DAYS} days is kept that fits; PATCH /features {{QUESTION_LOG_ENABLED: true}} "
+                "keeps the questions from then on",
+                field="from_questions",
+            )
+        return [EvaluationCase(question=question, source=CaseSource.QUESTION) for question in questions]
 
     async def export(self, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield a version of a dataset as lines of JSON, which can be uploaded again. Changes meanwhile make other versions."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.asked_questions import hash_question
 from agentic_rag_backend.domain.feedback import AnswerRecord, Feedback, FeedbackDraft, Rating, new_answer_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
-from agentic_rag_backend.stores.catalogue.base import FeedbackCatalogue, Page
+from agentic_rag_backend.stores.catalogue.base import AskedQuestionCatalogue, FeedbackCatalogue, Page
 from agentic_rag_backend.telemetry.logs import get_logger
 
 WRITTEN_EVERY_S = 1.0
 """Seconds between two writes of answers. Another process knows an answer after this time."""
+_CLEANED_EVERY_S = 3600.0
+"""Seconds between two deletions of questions that are too old."""
 _MAX_WAITING = 10_000
 """Answers that wait for a catalogue that does not answer. Older ones are dropped."""
 
@@ -28,25 +32,40 @@ class FeedbackService:
         patience_s: seconds to wait for an answer that another process may be writing. 0: there is no other process.
     """
 
-    def __init__(self, catalogue: FeedbackCatalogue, *, patience_s: float = 0.0) -> None:
+    def __init__(self, catalogue: FeedbackCatalogue, questions: AskedQuestionCatalogue, *, patience_s: float = 0.0) -> None:
         self._catalogue = catalogue
+        self._questions = questions
         self._patience_s = patience_s
         self._waiting: list[tuple[TenantId, AnswerRecord]] = []
         self._writing = asyncio.Lock()
 
-    def record_answer(self, tenant: TenantId, key_id: str, answer: Answer) -> Answer:
-        """Return the answer with a new id, under which a key of the tenant can give feedback."""
+    def record_answer(self, tenant: TenantId, key_id: str, answer: Answer, *, question: str, keep: bool = False) -> Answer:
+        """Return the answer with a new id, under which a key of the tenant can give feedback.
+
+        Args:
+            keep: keep the text of the question, because the tenant allows it.
+        """
         identified = replace(answer, id=new_answer_id())
-        record = AnswerRecord.of_answer(identified, key_id=key_id, created_at=datetime.now(UTC))
-        self._waiting.append((tenant, record))
+        record = AnswerRecord.of_answer(identified, key_id=key_id, question=question, created_at=datetime.now(UTC))
+        self._waiting.append((tenant, replace(record, question=question if keep else None)))
         del self._waiting[:-_MAX_WAITING]
         return identified
 
     async def run(self) -> None:
-        """Write answers at intervals, until the task is cancelled."""
+        """Write answers at intervals, and delete old questions, until the task is cancelled."""
+        cleaned_at = -_CLEANED_EVERY_S
         while True:
             await asyncio.sleep(WRITTEN_EVERY_S)
             await self.write_answers()
+            if time.monotonic() - cleaned_at >= _CLEANED_EVERY_S:
+                cleaned_at = time.monotonic()
+                await self._forget_old_questions()
+
+    async def _forget_old_questions(self) -> None:
+        try:
+            await self._questions.forget_old_texts()
+        except AgenticRagError as error:
+            _log.warning("old_questions_not_deleted", code=error.code, reason=error.message)
 
     async def write_answers(self) -> None:
         """Write the answers that wait, also those that another task is writing. If that fails, they wait on."""
@@ -89,8 +108,15 @@ class FeedbackService:
         rating: Rating | None = None,
         strategy: str | None = None,
         answer_id: str | None = None,
+        question: str | None = None,
     ) -> Page[Feedback]:
-        """Return feedback, the newest first, of a rating, a strategy or an answer."""
+        """Return feedback, the newest first, of a rating, a strategy, an answer or a question."""
         return await self._catalogue.page(
-            tenant, limit=limit, cursor=cursor, rating=rating, strategy=strategy, answer_id=answer_id
+            tenant,
+            limit=limit,
+            cursor=cursor,
+            rating=rating,
+            strategy=strategy,
+            answer_id=answer_id,
+            question_hash=hash_question(question) if question is not None else None,
         )

@@ -93,8 +93,8 @@ class Asker:
         configuration: Mapping[str, Any],
         case: EvaluationCase,
         evidence: Sequence[GoldEvidence],
-    ) -> CaseOutcome:
-        """Ask a question and return its outcome. An error is a part of the outcome, and counts as finding nothing.
+    ) -> tuple[CaseOutcome, str]:
+        """Ask a question, and return its outcome and the answer's text. An error is a part of the outcome, and finds nothing.
 
         Raises:
             StoreUnavailable: a store does not answer now.
@@ -109,11 +109,11 @@ class Asker:
             if is_transient(error):
                 raise
             measures = measure_results(evidence, (), plan.k) | ({"correct": 0.0} if plan.answers else {})
-            return CaseOutcome(**about, measures=measures, error=error.code)
+            return CaseOutcome(**about, measures=measures, error=error.code), ""
         elapsed_ms = (time.perf_counter() - started) * 1000
         hits = retrieval.hits[: plan.k]
         usage = answer.usage if answer is not None else retrieval.usage
-        return CaseOutcome(
+        outcome = CaseOutcome(
             **about,
             measures=measure_results(evidence, hits, plan.k) | (measure_answer(case, answer) if answer is not None else {}),
             times_ms={**retrieval.trace.processing_time_ms, TOTAL: elapsed_ms},
@@ -123,7 +123,9 @@ class Asker:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             calls=usage.calls,
+            cost=usage.cost,
         )
+        return outcome, answer.text if answer is not None else ""
 
     async def _build(self, caller: Principal, configuration: Mapping[str, Any], case: EvaluationCase, k: int) -> BuiltQuery:
         fields = {name: value for name, value in configuration.items() if name not in ("name", "generator")}

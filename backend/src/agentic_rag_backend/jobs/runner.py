@@ -185,7 +185,7 @@ class Runner:
         """Mark the job as running unless an earlier workflow ``started`` it. None if it ended or has another attempt.
 
         Args:
-            start: marks it, and does more in the same transaction.
+            start: marks it, and does more in the same transaction; or only reads it, so that it stays queued until its turn.
         """
         jobs = self.jobs
         if start is not None:

@@ -8,6 +8,8 @@
     documents/00000001/record.jsonl   a document, its chunks with their computed results, its knowledge
     documents/00000001/original       the uploaded bytes
     communities.jsonl, summaries.jsonl
+    tree.jsonl, tree-summaries.jsonl
+    evaluation.jsonl                  datasets with their cases, feedback and submitted scores; absent without any
     end.json                          counts; an archive without it was cut off
 
 No name in it is ever used as a path: members are recognised by their names, in this order, and never extracted. This
@@ -99,7 +101,7 @@ class Gunzip:
             raise InvalidRequest("the archive continues after its end: it must be one gzip stream")
 
 
-MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
+MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, EVALUATION, END = (
     "manifest.json",
     "entities.jsonl",
     "edits.jsonl",
@@ -107,6 +109,7 @@ MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
     "summaries.jsonl",
     "tree.jsonl",
     "tree-summaries.jsonl",
+    "evaluation.jsonl",
     "end.json",
 )
 _BLOCK = 512
@@ -282,7 +285,7 @@ class ArchiveReader:
 
 def _is_member_name(name: str) -> bool:
     return (
-        name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END)
+        name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, EVALUATION, END)
         or _DOCUMENT.match(name) is not None
     )
 

@@ -39,6 +39,7 @@ from agentic_rag_backend.themes.communities.detection.documents import read_docu
 from agentic_rag_backend.themes.communities.detection.knowledge import read_visible
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
+from agentic_rag_backend.transfer.evaluation_lines import read_evaluation
 from agentic_rag_backend.transfer.identity import fingerprint_communities
 from agentic_rag_backend.transfer.imported_trees import ExportedTree, read_tree
 from agentic_rag_backend.transfer.record_lines import knowledge_lines, pack_vector, record_lines
@@ -136,6 +137,8 @@ class _Rest:
     communities: Sequence[CommunityRecord]
     summaries: Sequence[CommunitySummary]
     tree: ExportedTree
+    evaluation: Path
+    """Datasets, feedback and scores, as lines of a file."""
 
 
 class Exporter:
@@ -235,7 +238,15 @@ class Exporter:
             communities=await self._read_communities(tenant, snapshot),
             summaries=await self._read_summaries(tenant),
             tree=await read_tree(self._source.catalogue, self._source.vectors, tenant),
+            evaluation=await self._read_evaluation(tenant, spool),
         )
+
+    async def _read_evaluation(self, tenant: TenantId, spool: _Spool) -> Path:
+        path = spool.folder / "evaluation"
+        await asyncio.to_thread(path.write_bytes, b"")
+        async for lines in read_evaluation(self._source.catalogue.evaluation_transfer, tenant, spool.held.keys()):
+            await asyncio.to_thread(_append_lines, path, lines)
+        return path
 
     async def _read_entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
         records: list[EntityRecord] = []
@@ -308,6 +319,8 @@ class Exporter:
             writer.add_member(
                 archive.TREE_SUMMARIES, b"".join(encode_record(SummaryRecord(summary=summary)) for summary in summaries)
             )
+            if remainder.evaluation.stat().st_size:
+                writer.add_file(archive.EVALUATION, remainder.evaluation)
             end = End(
                 documents=len(spool.held),
                 entities=len(remainder.entities),
@@ -341,6 +354,11 @@ class Exporter:
             generation=generation,
             tree=remainder.tree.generation,
         )
+
+
+def _append_lines(path: Path, lines: Sequence[Record]) -> None:
+    with path.open("ab") as file:
+        file.writelines(map(encode_record, lines))
 
 
 def _record_community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:

@@ -55,6 +55,7 @@ from agentic_rag_backend.themes.communities.detection.documents import choose_ti
 from agentic_rag_backend.themes.communities.detection.knowledge import VisibleKnowledge, read_visible
 from agentic_rag_backend.themes.communities.generations import MIN_SEARCHABLE, Restorer, searchable_text
 from agentic_rag_backend.themes.raptor.tree_publication import NodePoints
+from agentic_rag_backend.transfer.evaluation_lines import AnyLine, EvaluationMapping
 from agentic_rag_backend.transfer.identity import Identity, Passages, fingerprint_communities
 from agentic_rag_backend.transfer.imported_trees import ImportedTree
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
@@ -71,6 +72,8 @@ from agentic_rag_backend.transfer.records import (
     RelationshipLine,
 )
 
+EVALUATION = "evaluation"
+"""Argument of an import job: whether the tenant had no datasets, feedback and scores before."""
 _GROUP_CHUNKS = 64
 _BATCH = 500
 Vector = NDArray[np.float32]
@@ -118,6 +121,8 @@ class TenantImport:
     edits: list[GraphEdit] = field(default_factory=list)
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
     embedded: int = 0
+    evaluated: int = 0
+    """Number of datasets, cases, feedback and scores that were written."""
     tree: ImportedTree = field(init=False)
     _staged: frozenset[str] = frozenset()
     _scaffolds: int = 0
@@ -259,6 +264,15 @@ class TenantImport:
                 rounds[occurrences[new_fingerprint]].append(replace(passages.rewrite_value(summary), fingerprint=new_fingerprint))
                 occurrences[new_fingerprint] += 1
         return rounds
+
+    async def write_evaluation(self, lines: Sequence[AnyLine]) -> None:
+        """Write datasets, feedback and scores. A tenant that has own ones keeps these alone."""
+        if not self.run.job.arguments.get(EVALUATION):
+            return
+        mapping = EvaluationMapping(self.identity, self.chunk_ids, self.versions.keys())
+        records = await asyncio.to_thread(lambda: [mapping.make_record(line) for line in lines])
+        await self.destination.catalogue.evaluation_transfer.stage(self.tenant, records)
+        self.evaluated += len(records)
 
     async def finish_import(self) -> None:
         """Write the search points of communities, remove the scaffold documents, and make everything visible."""

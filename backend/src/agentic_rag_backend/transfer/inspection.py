@@ -6,7 +6,7 @@ class, so its checks are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader, Member, open_archive
+from agentic_rag_backend.transfer.evaluation_lines import AnyLine, EvaluationInspection, EvaluationLine
 from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import (
     FORMAT,
@@ -80,7 +81,15 @@ class TreeSummaries:
     records: tuple[CommunitySummary, ...]
 
 
-Part = Manifest | Entities | EditRecords | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Some of its datasets, cases, feedback and scores."""
+
+    lines: tuple[AnyLine, ...]
+
+
+Theme = Communities | Summaries | TreeNodes | TreeSummaries
+Part = Manifest | Entities | EditRecords | ArchivedDocument | Theme | Evaluation | End
 
 
 def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
@@ -97,6 +106,20 @@ def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
         yield from map(EditRecords, _read_records(EditRecord, member))
         member = next(members, None)
     yield from map(Entities, _read_records(EntityRecord, _require_name(member, archive.ENTITIES)))
+    documents, member = yield from _read_documents(members, limits)
+    yield from map(Communities, _read_records(CommunityRecord, _require_name(member, archive.COMMUNITIES)))
+    for batch in _read_records(SummaryRecord, _require_member(members, archive.SUMMARIES)):
+        yield Summaries(tuple(record.summary for record in batch))
+    yield from map(TreeNodes, _read_records(TreeNodeRecord, _require_member(members, archive.TREE)))
+    for batch in _read_records(SummaryRecord, _require_member(members, archive.TREE_SUMMARIES)):
+        yield TreeSummaries(tuple(record.summary for record in batch))
+    yield from _read_end(members, documents)
+
+
+def _read_documents(
+    members: Iterator[Member], limits: ArchiveLimits
+) -> Generator[ArchivedDocument, None, tuple[int, Member | None]]:
+    """Yield the documents with their originals. Return their number, and the member that follows them."""
     documents = 0
     pending: ArchivedDocument | None = None
     member = next(members, None)
@@ -115,13 +138,17 @@ def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
         member = next(members, None)
     if pending is not None:
         yield pending
-    yield from map(Communities, _read_records(CommunityRecord, _require_name(member, archive.COMMUNITIES)))
-    for batch in _read_records(SummaryRecord, _require_member(members, archive.SUMMARIES)):
-        yield Summaries(tuple(record.summary for record in batch))
-    yield from map(TreeNodes, _read_records(TreeNodeRecord, _require_member(members, archive.TREE)))
-    for batch in _read_records(SummaryRecord, _require_member(members, archive.TREE_SUMMARIES)):
-        yield TreeSummaries(tuple(record.summary for record in batch))
-    end = decode_record(End, archive.read_small_member(_require_member(members, archive.END)), where=archive.END)
+    return documents, member
+
+
+def _read_end(members: Iterator[Member], documents: int) -> Iterator[Evaluation | End]:
+    """Yield the evaluation, if there is any, and the end."""
+    member = next(members, None)
+    if member is not None and member.name == archive.EVALUATION:
+        for lines in _read_records(EvaluationLine, member):
+            yield Evaluation(tuple(line.root for line in lines))
+        member = next(members, None)
+    end = decode_record(End, archive.read_small_member(_require_name(member, archive.END)), where=archive.END)
     if end.documents != documents:
         raise InvalidRequest(f"the archive contains {documents} documents instead of {end.documents}")
     if next(members, None) is not None:
@@ -209,6 +236,10 @@ class Inspection:
     _keys: set[str] = field(default_factory=set)
     _parents: dict[str, tuple[int, str | None]] = field(default_factory=dict)
     _nodes: dict[str, int] = field(default_factory=dict)
+    _evaluation: EvaluationInspection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._evaluation = EvaluationInspection(self._documents)
 
     def check_part(self, part: Part) -> None:
         """Check a part, and that it fits the earlier parts.
@@ -229,7 +260,14 @@ class Inspection:
         elif isinstance(part, ArchivedDocument):
             self._count_items("documents", 1)
             self._check_document(part)
-        elif isinstance(part, Communities):
+        elif isinstance(part, Evaluation):
+            for line in part.lines:
+                self._evaluation.check_line(line)
+        elif isinstance(part, Theme):
+            self._check_theme(part)
+
+    def _check_theme(self, part: Theme) -> None:
+        if isinstance(part, Communities):
             self._count_items("communities", len(part.records))
             for community in part.records:
                 self._check_community(community)
@@ -237,7 +275,7 @@ class Inspection:
             self._count_items("tree nodes", len(part.records))
             for node in sorted(part.records, key=lambda node: node.level):
                 self._check_node(node)
-        elif isinstance(part, (Summaries, TreeSummaries)):
+        else:
             self._count_items("summaries" if isinstance(part, Summaries) else "tree summaries", len(part.records))
 
     def check_whole(self) -> None:

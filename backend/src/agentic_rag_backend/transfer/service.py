@@ -23,13 +23,15 @@ from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, full, full_
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
 from agentic_rag_backend.transfer.exporting import Exporter
-from agentic_rag_backend.transfer.importing import Destination, TenantImport
+from agentic_rag_backend.transfer.importing import EVALUATION, Destination, TenantImport
 from agentic_rag_backend.transfer.inspection import (
     Communities,
     EditRecords,
     Entities,
+    Evaluation,
     Part,
     Summaries,
+    Theme,
     TreeNodes,
     TreeSummaries,
     read_parts,
@@ -160,6 +162,7 @@ class TransferService:
             async with self._destination.disk_space.reserve((await asyncio.to_thread(archive.stat)).st_size):
                 arguments = await self._store_archive(tenant.id, archive)
             arguments["archive_of"] = manifest.tenant.id
+            arguments[EVALUATION] = await self._destination.catalogue.evaluation_transfer.is_empty(tenant.id)
             enqueue = self._queue.enqueuer(WORKFLOW)
             job = await self._destination.catalogue.jobs.create(tenant.id, JobKind.IMPORT, arguments, enqueue)
         except BaseException:
@@ -178,7 +181,7 @@ class TransferService:
         except NotFound:
             return
         if job.kind is JobKind.IMPORT and job.state.ended:
-            await self._give_back(tenant)
+            await self._give_back(tenant, job)
 
     # --- internals
 
@@ -269,33 +272,44 @@ class TransferService:
             await tenant_import.load_staged_state()
             end = await self._take_in(tenant_import, archive_parts)
         await tenant_import.finish_import()
-        return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": tenant_import.embedded}
+        return {
+            **end.model_dump(),
+            "archive_of": manifest.tenant.id,
+            "embedded": tenant_import.embedded,
+            "evaluation": tenant_import.evaluated,
+        }
 
     async def _take_in(self, tenant_import: TenantImport, archive_parts: Any) -> End:
         hierarchy = False
         while True:
             part: Part | None = await asyncio.to_thread(_next_part, archive_parts)
+            if isinstance(part, (Summaries, End)) and not hierarchy:
+                hierarchy = True
+                await tenant_import.write_communities()
+            if isinstance(part, End):
+                return part
             if isinstance(part, Entities):
                 await tenant_import.write_entities(part.records)
             elif isinstance(part, EditRecords):
                 tenant_import.read_edits(part.records)
             elif isinstance(part, ArchivedDocument):
                 await tenant_import.write_document(part)
-            elif isinstance(part, Communities):
-                await tenant_import.read_communities(part.records)
-            elif isinstance(part, TreeNodes):
-                await asyncio.to_thread(tenant_import.tree.read_records, part.records)
-            elif isinstance(part, TreeSummaries):
-                await tenant_import.tree.write_summaries(self._destination.catalogue.trees, part.records)
-            elif isinstance(part, (Summaries, End)):
-                if not hierarchy:
-                    hierarchy = True
-                    await tenant_import.write_communities()
-                if isinstance(part, End):
-                    return part
-                await tenant_import.write_summaries(part.records)
+            elif isinstance(part, Evaluation):
+                await tenant_import.write_evaluation(part.lines)
+            elif isinstance(part, Theme):
+                await self._take_theme(tenant_import, part)
             else:
                 raise InvalidRequest("the archive is cut off")
+
+    async def _take_theme(self, tenant_import: TenantImport, part: Theme) -> None:
+        if isinstance(part, Communities):
+            await tenant_import.read_communities(part.records)
+        elif isinstance(part, TreeNodes):
+            await asyncio.to_thread(tenant_import.tree.read_records, part.records)
+        elif isinstance(part, TreeSummaries):
+            await tenant_import.tree.write_summaries(self._destination.catalogue.trees, part.records)
+        else:
+            await tenant_import.write_summaries(part.records)
 
     async def _finish_import(self, run: Run, result: Mapping[str, Any]) -> None:
         self._on_opened(run.tenant)
@@ -304,16 +318,18 @@ class TransferService:
             await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
 
     async def _fail_import(self, run: Run, error: AgenticRagError | JobStopped) -> None:
-        await self._give_back(run.tenant)
+        await self._give_back(run.tenant, run.job)
 
-    async def _give_back(self, tenant: TenantId) -> None:
-        """Leave the tenant empty and active, unless its data is already visible."""
+    async def _give_back(self, tenant: TenantId, job: Job | None = None) -> None:
+        """Leave the tenant as it was before ``job``, empty and active, unless its data is already visible."""
         try:
             state = (await self._destination.transfer.snapshot(tenant)).tenant.state
         except NotFound:
             return  # deleted meanwhile
         if state is TenantState.IMPORTING:
             await self._erase(tenant)
+            if job is not None and job.arguments.get(EVALUATION):
+                await self._destination.catalogue.evaluation_transfer.abandon(tenant)
             await self._destination.transfer.abandon(tenant)
 
 

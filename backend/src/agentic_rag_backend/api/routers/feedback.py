@@ -11,6 +11,7 @@ from agentic_rag_backend.api.requests.bodies import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.feedback import FeedbackBody, FeedbackView
 from agentic_rag_backend.domain.feedback import Rating
+from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS
 
 router = APIRouter(tags=["feedback"], route_class=JsonRoute)
 
@@ -36,9 +37,12 @@ async def list_feedback(
     rating: Rating | None = None,
     strategy: Annotated[str | None, Query(max_length=64)] = None,
     answer_id: Annotated[str | None, Query(max_length=64)] = None,
+    question: Annotated[
+        str | None, Query(max_length=MAX_QUERY_CHARACTERS, description="feedback on answers to this question")
+    ] = None,
 ) -> dict[str, Any]:
     """List the feedback of all keys of the tenant."""
     page = await services.feedback.list_feedback(
-        caller, limit=limit, cursor=cursor, rating=rating, strategy=strategy, answer_id=answer_id
+        caller, limit=limit, cursor=cursor, rating=rating, strategy=strategy, answer_id=answer_id, question=question
     )
     return wrap_page(request, [FeedbackView.of(item) for item in page.items], page.next_cursor)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
+from agentic_rag_backend.domain.asked_questions import AskedQuestion, QuestionFilter, Rating
 from agentic_rag_backend.domain.evaluation import (
     CaseOutcome,
     CaseSource,
@@ -53,8 +54,20 @@ class GenerateBody(Body):
     seed: Whole = Field(0, ge=0, le=2**31 - 1, description="equal documents and seeds give equal questions")
 
 
+class QuestionsBody(Body):
+    """Questions that users of the tenant asked, if it allowed to keep them (`QUESTION_LOG_ENABLED`)."""
+
+    count: Whole = Field(100, ge=1, le=MAX_GENERATED, description="maximum number of different questions, the newest ones")
+    rating: Rating | None = Field(None, description="only questions whose answers users rated so")
+    grounded: Switch | None = Field(None, description="only questions that were answered (true) or refused (false)")
+
+    def to_filter(self) -> QuestionFilter:
+        """Return the filter."""
+        return QuestionFilter(rating=self.rating, grounded=self.grounded)
+
+
 class DatasetBody(Body):
-    """A dataset with its cases, or one whose cases are generated."""
+    """A dataset with its cases, or one whose cases are generated or questions of users."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -76,11 +89,12 @@ class DatasetBody(Body):
     name: str = Field(min_length=1, max_length=MAX_NAME_CHARACTERS)
     cases: list[CaseRequest] | None = Field(None, min_length=1, max_length=MAX_CASES_OF_REQUEST)
     generate: GenerateBody | None = None
+    from_questions: QuestionsBody | None = Field(None, description="requires the scope `admin`")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> DatasetBody:
-        if (self.cases is None) is (self.generate is None):
-            raise ValueError("must have either cases or generate")
+        if sum(origin is not None for origin in (self.cases, self.generate, self.from_questions)) != 1:
+            raise ValueError("must have one of cases, generate and from_questions")
         return self
 
 
@@ -110,18 +124,25 @@ class SavedAnswer(Body):
 
 
 class CasesBody(Body):
-    """Cases to add, or an answer to keep as a case."""
+    """Cases to add, an answer to keep as a case, or questions that users asked."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"cases": [{"question": "Who leads the harbour project?"}]}]})
 
     cases: list[CaseRequest] | None = Field(None, min_length=1, max_length=MAX_CASES_OF_REQUEST)
     answer: SavedAnswer | None = None
+    from_questions: QuestionsBody | None = Field(None, description="requires the scope `admin`")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> CasesBody:
-        if (self.cases is None) is (self.answer is None):
-            raise ValueError("must have either cases or answer")
+        if sum(origin is not None for origin in (self.cases, self.answer, self.from_questions)) != 1:
+            raise ValueError("must have one of cases, answer and from_questions")
         return self
+
+
+class JudgeBody(Body):
+    """A model that compares the answers of the first configuration with those of the others, in both orders."""
+
+    model: str | None = Field(None, min_length=1, max_length=128, description="name of the model; default: LLM_MODEL")
 
 
 class RunBody(Body):
@@ -151,6 +172,9 @@ class RunBody(Body):
     max_tokens: Whole | None = Field(
         None, ge=1, le=2**53, description="budget: no question is asked after this many tokens; the run is then `partial`"
     )
+    judge: JudgeBody | None = Field(
+        None, description="compare answers by a model, which costs two calls for each pair; default: no"
+    )
     dry_run: Switch = Field(False, description="return the expected work, and start nothing")
 
     def to_plan(self) -> RunPlan:
@@ -162,6 +186,7 @@ class RunBody(Body):
             k=self.k,
             answers=self.metrics is None or not set(self.metrics) <= set(RETRIEVAL_MEASURES),
             max_tokens=self.max_tokens,
+            judge_model=(self.judge.model or "") if self.judge is not None else None,
         )
 
 
@@ -192,6 +217,31 @@ class GoldView(View):
         return cls.model_validate(item)
 
 
+class AskedQuestionView(View):
+    """A question that was kept, and how it was answered."""
+
+    id: str = Field(description="id of the answer")
+    question: str
+    strategy: str
+    grounded: bool
+    confidence: float
+    asked_at: datetime
+
+    @classmethod
+    def of(cls, question: AskedQuestion) -> AskedQuestionView:
+        """Return the view of a question."""
+        return cls.model_validate(question)
+
+
+class QuestionsForgotten(View):
+    questions: int = Field(description="number of questions that were deleted")
+
+
+class RatingsView(View):
+    good: int
+    bad: int
+
+
 class CaseView(View):
     id: str
     question: str
@@ -203,20 +253,24 @@ class CaseView(View):
     gold: list[GoldView]
     filters: dict[str, Any] | None
     source: CaseSource
+    feedback: RatingsView = Field(description="ratings of the tenant's answers to this question")
 
     @classmethod
     def of(cls, case: EvaluationCase) -> CaseView:
         """Return the view of a case."""
-        fields = {name: getattr(case, name) for name in cls.model_fields if name != "gold"}
-        return cls(**fields, gold=[GoldView.of(item) for item in case.gold])
+        fields = {name: getattr(case, name) for name in cls.model_fields if name not in ("gold", "feedback")}
+        ratings = RatingsView.model_validate(case.ratings)
+        return cls(**fields, gold=[GoldView.of(item) for item in case.gold], feedback=ratings)
 
 
 class EstimateView(View):
     cases: int
     configurations: int
     questions: int = Field(description="cases times configurations")
+    comparisons: int = Field(description="pairs of answers that a judge compares")
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None = Field(description="by MODEL_PRICES; null if the price of a model is unknown")
     basis: str = Field(description="origin of the numbers of tokens: `earlier runs`, `limits`, both, or `no model is called`")
 
     @classmethod
@@ -249,6 +303,7 @@ class RunView(View):
     configurations: list[dict[str, Any]]
     k: int
     max_tokens: int | None
+    judge_model: str | None = Field(description="the model that compares answers; null: none")
     job_id: str
     state: JobState
     done: int
@@ -258,7 +313,9 @@ class RunView(View):
     finished_at: datetime | None
     result: dict[str, Any] | None = Field(
         description="`configurations` with `metrics` (`value`, `interval`, `count`), `latency_ms`, `calibration`, `diversity`, "
-        "`usage`, `errors` and `slices` by kind and tag; `differences` from the baseline with `interval` and `p`"
+        "`usage` with `cost` (null: a price is unknown), `errors` and `slices` by kind and tag; `differences` from the baseline "
+        "with `interval` and `p`; `judge`: `comparisons` with the first configuration, and `usage`; `feedback`: ratings of "
+        "answers to these questions"
     )
 
     @classmethod
@@ -272,6 +329,7 @@ class RunView(View):
             configurations=[dict(configuration) for configuration in plan.configurations],
             k=plan.k,
             max_tokens=plan.max_tokens,
+            judge_model=plan.judge_model,
             job_id=run.job_id,
             state=run.state,
             done=run.done,
@@ -298,6 +356,7 @@ class OutcomeView(View):
     prompt_tokens: int
     completion_tokens: int
     calls: int
+    cost: float | None
     gold_missing: int = Field(description="items of evidence that no visible document has")
     error: str | None
 

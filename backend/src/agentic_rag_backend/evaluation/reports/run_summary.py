@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.evaluation import CaseOutcome
+from agentic_rag_backend.domain.evaluation import CaseOutcome, PairVerdict
 from agentic_rag_backend.evaluation.case_measures import TOTAL
 from agentic_rag_backend.evaluation.estimate_metrics import auroc, calibration_error
 from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
@@ -73,11 +73,14 @@ def compare_outcomes(outcomes: Outcomes, baseline: Outcomes, baseline_name: str)
 
 
 def _metrics_of(outcome: CaseOutcome) -> dict[str, float]:
-    """Return the measures that are averaged, with time and tokens. A case with an error has only those of its evidence."""
+    """Return the measures that are averaged, with time, tokens and cost. A case with an error has only those of its evidence."""
     if outcome.error is not None:
         return dict(outcome.measures)
     metrics = {**outcome.measures, "latency_ms": outcome.times_ms.get(TOTAL, 0.0)}
-    return metrics | ({"tokens": float(outcome.prompt_tokens + outcome.completion_tokens)} if outcome.calls else {})
+    if outcome.calls:
+        metrics["tokens"] = float(outcome.prompt_tokens + outcome.completion_tokens)
+        metrics |= {"cost": outcome.cost} if outcome.cost is not None else {}
+    return metrics
 
 
 def _summarise(outcomes: Outcomes) -> dict[str, Any]:
@@ -92,12 +95,19 @@ def _summarise(outcomes: Outcomes) -> dict[str, Any]:
             "prompt_tokens": sum(outcome.prompt_tokens for outcome in outcomes),
             "completion_tokens": sum(outcome.completion_tokens for outcome in outcomes),
             "calls": sum(outcome.calls for outcome in outcomes),
+            "cost": sum_costs(outcomes),
         },
         "slices": {
             "kind": _summarise_slices(outcomes, lambda outcome: (outcome.kind,) if outcome.kind else ()),
             "tag": _summarise_slices(outcomes, lambda outcome: outcome.tags),
         },
     }
+
+
+def sum_costs(parts: Sequence[CaseOutcome | PairVerdict]) -> float | None:
+    """Return the cost of all calls; 0 without calls. None: that of a call is not known."""
+    costs = [part.cost for part in parts if part.calls]
+    return None if None in costs else round(sum(filter(None, costs)), 9)
 
 
 def _count_errors(outcomes: Outcomes) -> dict[str, int]:

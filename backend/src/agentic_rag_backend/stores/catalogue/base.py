@@ -36,8 +36,9 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue, without_quotes
 from agentic_rag_backend.stores.catalogue.evaluation.experiment_catalogue import ExperimentCatalogue
+from agentic_rag_backend.stores.catalogue.evaluation.question_log import AskedQuestionCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.run_catalogue import RunCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.tuning_catalogue import TuningCatalogue
 from agentic_rag_backend.stores.catalogue.feedback import FeedbackCatalogue
@@ -61,9 +62,20 @@ from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
+from agentic_rag_backend.stores.catalogue.tenants.evaluation_transfer import EvaluationTransferCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
-from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.tenants.tenant_records import (
+    ArchivedCase,
+    ArchivedDataset,
+    ArchivedFeedback,
+    ArchivedScore,
+    DocumentHeader,
+    DocumentRecord,
+    EvaluationRecord,
+    Opening,
+    TenantSnapshot,
+)
 from agentic_rag_backend.stores.catalogue.tenants.transfer import TransferCatalogue
 from agentic_rag_backend.stores.catalogue.usage import UsageCatalogue
 
@@ -73,6 +85,11 @@ __all__ = [
     "MAX_KEPT",
     "READ_BY_FILTERS",
     "SETTLING",
+    "ArchivedCase",
+    "ArchivedDataset",
+    "ArchivedFeedback",
+    "ArchivedScore",
+    "AskedQuestionCatalogue",
     "BegunJob",
     "Catalogue",
     "Change",
@@ -84,6 +101,8 @@ __all__ = [
     "DocumentRecord",
     "DocumentStatus",
     "Enqueue",
+    "EvaluationRecord",
+    "EvaluationTransferCatalogue",
     "Expected",
     "ExperimentCatalogue",
     "FeedbackCatalogue",
@@ -127,6 +146,7 @@ __all__ = [
     "Visibility",
     "Worker",
     "WorkerDirectory",
+    "without_quotes",
 ]
 
 GenerationCatalogue = CommunityCatalogue | TreeCatalogue
@@ -154,10 +174,12 @@ class Catalogue:
         self.experiments = ExperimentCatalogue(database)
         self.outbox = Outbox(database)
         self.transfer = TransferCatalogue(database)
+        self.evaluation_transfer = EvaluationTransferCatalogue(database)
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)
         self.feedback = FeedbackCatalogue(database)
+        self.asked_questions = AskedQuestionCatalogue(database)
         self.submitted_scores = SubmittedScoreCatalogue(database)
         self.store_folders = StoreFolderCatalogue(database)
         self.deployments = DeploymentCatalogue(database)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
+from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.feedback import MAX_ANSWERS, AnswerRecord, Feedback, FeedbackDraft, Rating
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -28,7 +29,7 @@ from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit
 from agentic_rag_backend.stores.catalogue.tables import answers, feedback, feedback_documents, tenants
 
 _SCOPE = "feedback"
-_COPIED = ("strategy", "generator", "confidence", "grounded")
+_COPIED = ("strategy", "generator", "confidence", "grounded", "question_hash")
 """Columns that feedback copies from its answer, because the answer is removed earlier."""
 _TEXTS = ("reason", "correction", "question")
 _CHANGEABLE = ("rating", *_TEXTS, "texts_removed", "updated_at")
@@ -47,8 +48,8 @@ def add_answers(connection: Connection, records: Sequence[tuple[TenantId, Answer
     for tenant_id in sorted(present):
         of_tenant = answers.c.tenant_id == tenant_id
         newest = select(answers.c.created_at).where(of_tenant).order_by(answers.c.created_at.desc(), answers.c.id.desc())
-        oldest_kept = newest.offset(MAX_ANSWERS).limit(1).scalar_subquery()
-        connection.execute(delete(answers).where(of_tenant, answers.c.created_at <= oldest_kept))
+        _find_oldest_time = newest.offset(MAX_ANSWERS).limit(1).scalar_subquery()
+        connection.execute(delete(answers).where(of_tenant, answers.c.created_at <= _find_oldest_time))
 
 
 def _answer_row(tenant: TenantId, record: AnswerRecord) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def _answer_row(tenant: TenantId, record: AnswerRecord) -> dict[str, Any]:
         "id": record.id,
         "key_id": record.key_id,
         **{name: getattr(record, name) for name in _COPIED},
+        "question": record.question,
         "citations": [[marker, chunk_id] for marker, chunk_id in record.citations.items()],
         "documents": dict(record.documents),
         "created_at": record.created_at,
@@ -69,7 +71,7 @@ def read_answer(connection: Connection, tenant: TenantId, answer_id: str) -> Ans
     row = connection.execute(statement).mappings().first()
     if row is None:
         raise NotFound(f"there is no answer {answer_id[:80]!r} that can get feedback")
-    values = {name: row[name] for name in ("id", "key_id", *_COPIED, "created_at", "documents")}
+    values = {name: row[name] for name in ("id", "key_id", *_COPIED, "question", "created_at", "documents")}
     return AnswerRecord(**values, citations={marker: chunk_id for marker, chunk_id in row["citations"]})  # noqa: C416 (JSON lists)
 
 
@@ -134,18 +136,38 @@ def page(
     rating: Rating | None = None,
     strategy: str | None = None,
     answer_id: str | None = None,
+    question_hash: str | None = None,
 ) -> Page[Feedback]:
-    """Return feedback, the newest first, of a rating, a strategy or an answer."""
+    """Return feedback, the newest first, of a rating, a strategy, an answer or a question."""
     statement = select(feedback).where(feedback.c.tenant_id == tenant.value)
-    for column, value in ((feedback.c.rating, rating), (feedback.c.strategy, strategy), (feedback.c.answer_id, answer_id)):
+    filters = {"rating": rating, "strategy": strategy, "answer_id": answer_id, "question_hash": question_hash}
+    for name, value in filters.items():
         if value is not None:
-            statement = statement.where(column == str(value))
+            statement = statement.where(feedback.c[name] == str(value))
     if cursor is not None:
         statement = statement.where(beyond(feedback, _SCOPE, cursor, newest_first=True))
     statement = statement.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(check_limit(limit) + 1)
     items = [_feedback_from(row) for row in connection.execute(statement).mappings()]
     last_item = items[limit - 1] if len(items) > limit else None
     return Page(tuple(items[:limit]), time_cursor(_SCOPE, last_item.created_at, last_item.id) if last_item else None)
+
+
+def count_ratings(connection: Connection, tenant: TenantId, hashes: Sequence[str] | Select[str]) -> dict[str, RatingCounts]:
+    """Return the ratings of whole answers by the hash of their question, for the hashes that have any."""
+    statement = (
+        select(feedback.c.question_hash, feedback.c.rating, func.count())
+        .where(
+            feedback.c.tenant_id == tenant.value,
+            feedback.c.question_hash.in_(hashes),
+            feedback.c.citation.is_(None),
+            feedback.c.result.is_(None),
+        )
+        .group_by(feedback.c.question_hash, feedback.c.rating)
+    )
+    ratings: dict[str, RatingCounts] = {}
+    for question_hash, rating, count in connection.execute(statement):
+        ratings[question_hash] = ratings.get(question_hash, RatingCounts()) + RatingCounts(**{rating: count})
+    return ratings
 
 
 def _feedback_from(row: RowMapping) -> Feedback:

@@ -461,11 +461,15 @@ answers = Table(
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
     Column("grounded", Boolean, nullable=False),
+    Column("question_hash", String),  # null: recorded by an earlier release
+    Column("question", Text),  # null: the tenant does not keep questions, or it was deleted
     Column("citations", Json, nullable=False),  # pairs of marker and chunk
     Column("documents", Json, nullable=False),  # by chunk
     Column("created_at", UtcDateTime, nullable=False),
 )
 Index("ix_answers_created", answers.c.tenant_id, answers.c.created_at, answers.c.id)
+_KEPT = answers.c.question.is_not(None)
+Index("ix_answers_question", answers.c.tenant_id, answers.c.created_at, sqlite_where=_KEPT, postgresql_where=_KEPT)
 
 feedback = Table(
     "feedback",
@@ -481,6 +485,7 @@ feedback = Table(
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
     Column("grounded", Boolean, nullable=False),
+    Column("question_hash", String),
     Column("rating", String, nullable=False),
     Column("reason", Text),
     Column("correction", Text),
@@ -491,6 +496,7 @@ feedback = Table(
 )
 Index("ix_feedback_created", feedback.c.tenant_id, feedback.c.created_at, feedback.c.id)
 Index("ix_feedback_answer", feedback.c.tenant_id, feedback.c.answer_id)
+Index("ix_feedback_question", feedback.c.tenant_id, feedback.c.question_hash)
 
 # The documents that the texts of feedback may quote.
 feedback_documents = Table(
@@ -620,6 +626,7 @@ evaluation_cases = Table(
     Column("removed_in", Integer),
     Column("source", String, nullable=False),
     Column("kind", String, nullable=False),
+    Column("question_hash", String, nullable=False),
     Column("content", Json, nullable=False),
     UniqueConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "dataset_id"], ["evaluation_datasets.tenant_id", "evaluation_datasets.id"]),
@@ -660,6 +667,18 @@ evaluation_runs = Table(
 )
 Index("ix_evaluation_runs_created", evaluation_runs.c.tenant_id, evaluation_runs.c.created_at, evaluation_runs.c.id)
 Index("ix_evaluation_runs_dataset", evaluation_runs.c.tenant_id, evaluation_runs.c.dataset_id)
+
+# One row for each case and configuration that a judge compared with the first configuration. It has no text of an answer.
+evaluation_verdicts = Table(
+    "evaluation_verdicts",
+    metadata,
+    _tenant_column(),
+    Column("run_id", String, primary_key=True),
+    Column("case_id", String, primary_key=True),
+    Column("configuration", String, primary_key=True),
+    Column("content", Json, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "run_id"], ["evaluation_runs.tenant_id", "evaluation_runs.id"]),
+)
 
 # One row for each case and configuration that was asked. It has no text of a document.
 evaluation_outcomes = Table(

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.dependencies import Administrator, Reader, Services, Writer
 from agentic_rag_backend.api.requests.bodies import (
     DOCUMENT_BYTES,
     media_type_of,
@@ -27,17 +27,20 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.attachments import content_disposition
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.evaluation_views import (
+    AskedQuestionView,
     CasesBody,
     CaseView,
     DatasetBody,
     DatasetView,
     EstimateView,
     OutcomeView,
+    QuestionsForgotten,
     RunAccepted,
     RunBody,
     RunView,
 )
 from agentic_rag_backend.application import Application
+from agentic_rag_backend.domain.asked_questions import QuestionFilter, Rating
 from agentic_rag_backend.domain.evaluation import Dataset
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import Conflict, InvalidRequest
@@ -96,6 +99,11 @@ async def create_dataset(request: Request, response: Response, services: Service
         options = body.generate
         dataset = await services.evaluations.generate_dataset(
             caller, body.name, count=options.count, kinds=options.kinds or KINDS, seed=options.seed
+        )
+    elif body.from_questions is not None:
+        chosen = body.from_questions
+        dataset = await services.evaluations.create_from_questions(
+            caller, body.name, count=chosen.count, chosen=chosen.to_filter()
         )
     else:
         cases = [case.to_case() for case in body.cases or ()]
@@ -162,9 +170,12 @@ async def list_cases(
 )
 @reads(lambda _: DOCUMENT_BYTES)
 async def add_cases(request: Request, services: Services, caller: Writer, dataset_id: str, body: CasesBody) -> dict[str, Any]:
-    """Add cases, or an answer as a case, as a new version. Earlier versions stay as they are."""
+    """Add cases, an answer as a case, or questions that users asked, as a new version. Earlier versions stay as they are."""
     if body.answer is not None:
         dataset = await services.evaluations.save_answer(caller, dataset_id, body.answer.to_case())
+    elif body.from_questions is not None:
+        chosen = body.from_questions
+        dataset = await services.evaluations.add_questions(caller, dataset_id, count=chosen.count, chosen=chosen.to_filter())
     else:
         dataset = await services.evaluations.add_cases(caller, dataset_id, [case.to_case() for case in body.cases or ()])
     return wrap_data(request, DatasetView.of(dataset))
@@ -197,6 +208,35 @@ async def export_dataset(services: Services, caller: Reader, dataset_id: str, ve
 
     headers = {"Content-Disposition": content_disposition(f"{dataset.name}.jsonl")}
     return StreamingResponse(blocks(), media_type=JSON_LINES, headers=headers)
+
+
+@router.get("/questions", response_model=ListEnvelope[AskedQuestionView], summary="List kept questions, newest first")
+async def list_questions(
+    request: Request,
+    services: Services,
+    caller: Administrator,
+    rating: Rating | None = None,
+    grounded: bool | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """List the questions that users asked, if the tenant allowed to keep them (`QUESTION_LOG_ENABLED`)."""
+    chosen = QuestionFilter(rating=rating, grounded=grounded)
+    page = await services.evaluations.list_questions(caller, limit=limit, cursor=cursor, chosen=chosen)
+    return wrap_page(request, [AskedQuestionView.of(question) for question in page.items], page.next_cursor)
+
+
+@router.delete("/questions", response_model=Envelope[QuestionsForgotten], summary="Delete all kept questions")
+async def forget_questions(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
+    """Delete the texts of all kept questions. Datasets that were made from them stay."""
+    return wrap_data(request, QuestionsForgotten(questions=await services.evaluations.forget_questions(caller)))
+
+
+@router.delete("/questions/{question_id}", status_code=204, summary="Delete a kept question")
+async def forget_question(services: Services, caller: Administrator, question_id: str) -> Response:
+    """Delete the text of a kept question."""
+    await services.evaluations.forget_question(caller, question_id)
+    return Response(status_code=204)
 
 
 @router.post(

@@ -11,26 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import EVERYTHING, LocalSession, Session, join_path
+from agentic_rag_backend.cli.command import LocalSession, Session, join_path
+from agentic_rag_backend.cli.commands.evaluation.question_sets import DATASETS, find_dataset, post_dataset
 from agentic_rag_backend.cli.commands.ingest import SourceSelection, TableOptions, select_sources, show_progress
-from agentic_rag_backend.cli.commands.tenants import write_file
 from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.intake import Processing
-from agentic_rag_backend.cli.options import drop_unset, split_names
+from agentic_rag_backend.cli.options import split_names
 from agentic_rag_backend.cli.output import Output, count_of, fields, table
 from agentic_rag_backend.cli.resources import Resource
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.evaluation.reports.gates import Gate
 
-DATASETS = Resource(
-    path="/evaluation/datasets",
-    columns={"id": "id", "name": "name", "#version": "version", "#cases": "case_count", "kinds": "kinds"},
-    droppable=("kinds",),
-    argument=Annotated[str, typer.Argument(metavar="DATASET_ID")],
-)
 RUNS = Resource(
     path="/evaluation/runs",
     columns={
@@ -70,6 +64,13 @@ BaselineOption = Annotated[
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write the report: .html, .md or .json, by the suffix.")
+]
+JudgeOption = Annotated[
+    bool,
+    typer.Option("--judge", help="Have the language model compare the answers of the first configuration with the others."),
+]
+JudgeModelOption = Annotated[
+    str | None, typer.Option("--judge-model", metavar="NAME", help="Have this model compare the answers.")
 ]
 RetrievalOnly = Annotated[bool, typer.Option("--retrieval-only", help="Measure results only, and write no answers.")]
 
@@ -115,51 +116,6 @@ class ReportOptions:
             raise typer.Exit(1)
 
 
-async def upload_dataset(
-    session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="JSON Lines or CSV.")],
-    name: Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")] = None,
-) -> None:
-    """Upload a dataset: one question on each line, with the expected answer and evidence."""
-    session.output.present(await _upload(session.client, file, name or file.stem))
-
-
-async def generate_dataset(
-    session: Session,
-    name: Annotated[str, typer.Option("--name", help="Name of the dataset.")],
-    count: Annotated[int, typer.Option("--count", help="Number of questions.")] = 60,
-    kinds: Annotated[
-        str | None, typer.Option("--kinds", metavar="KIND,…", help="single, two_hops, comparison, theme, time, unanswerable.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed chooses other questions.")] = 0,
-) -> None:
-    """Generate a dataset from the tenant's documents, by rules without a model. They may yield fewer questions, but not none."""
-    generate = drop_unset(count=count, kinds=split_names(kinds) if kinds is not None else None, seed=seed)
-    dataset = await session.client.post(DATASETS.path, {"name": name, "generate": generate})
-    job = await follow_job(session.client, dataset["job_id"], title="questions")
-    if job["state"] not in ("succeeded", "partial") or not job["result"]["cases"]:
-        raise AgenticRagError(f"the dataset {name!r} has no questions: {explain_failure(job)}")
-    for note in job["result"].get("reasons", ()):
-        session.output.show(f"note: {note}", style="yellow")
-    session.output.present(job["result"])
-
-
-async def export_dataset(
-    session: Session,
-    dataset: Annotated[str, typer.Argument(metavar="ID|NAME")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, as JSON Lines.")],
-) -> None:
-    """Export a dataset as JSON Lines, which can be uploaded again."""
-    dataset_id = await find_dataset(session.client, dataset)
-    await write_file(session.client.download(f"{join_path(DATASETS.path, dataset_id)}/export", method="GET"), out)
-    session.output.present({"dataset": dataset_id, "file": str(out)})
-
-
-async def note_deletion(session: Session, _reply: Any) -> None:
-    """Print that an item was deleted."""
-    session.output.present({"deleted": True})
-
-
 async def run_evaluation(
     session: Session,
     *,
@@ -169,6 +125,8 @@ async def run_evaluation(
     k: ResultsOption = 5,
     retrieval_only: RetrievalOnly = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Budget: stop after this many tokens.")] = None,
+    judge: JudgeOption = False,
+    judge_model: JudgeModelOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected work, and start nothing.")] = False,
     baseline: BaselineOption = None,
     report: ReportOptions,
@@ -182,6 +140,7 @@ async def run_evaluation(
         "k": k,
         "metrics": _RETRIEVAL if retrieval_only else None,
         "max_tokens": max_tokens,
+        "judge": {"model": judge_model} if judge or judge_model is not None else None,
         "dry_run": dry_run,
     }
     accepted = await session.client.post(RUNS.path, body)
@@ -294,7 +253,7 @@ async def _fill_tenant(session: LocalSession, client: Client, selection: SourceS
 
 async def _benchmark_dataset(client: Client, questions: Path | None, count: int) -> str:
     if questions is not None:
-        return str((await _upload(client, questions, questions.stem))["id"])
+        return str((await post_dataset(client, questions, questions.stem))["id"])
     dataset = await client.post(DATASETS.path, {"name": "generated", "generate": {"count": count}})
     job = await follow_job(client, dataset["job_id"], title="questions")
     if not (job["result"] or {}).get("cases"):
@@ -321,38 +280,6 @@ def _read_configurations(strategies: str | None, file: Path | None) -> list[dict
     return value
 
 
-async def find_dataset(client: Client, name: str) -> str:
-    """Return the id of a dataset by its id or name; a file is uploaded first.
-
-    Raises:
-        NotFound: there is no such dataset.
-        InvalidRequest: several datasets have the name.
-    """
-    file = _find_file(name)
-    if file is not None:
-        return str((await _upload(client, file, file.stem))["id"])
-    datasets = await client.every(DATASETS.path, limit=EVERYTHING)
-    ids = [dataset["id"] for dataset in datasets if name in (dataset["id"], dataset["name"])]
-    if not ids:
-        raise NotFound(f"there is no dataset and no file {name[:128]!r}; 'agentic-rag evaluate datasets list' lists the datasets")
-    if len(ids) > 1:
-        raise InvalidRequest(f"{len(ids)} datasets are named {name[:128]!r}; give an id: {', '.join(ids[:10])}")
-    return str(ids[0])
-
-
-def _find_file(name: str) -> Path | None:
-    return Path(name) if Path(name).is_file() else None
-
-
-def _read_file(file: Path) -> bytes:
-    return file.read_bytes()
-
-
-async def _upload(client: Client, file: Path, name: str) -> Any:
-    files = {"file": (file.name, _read_file(file))}
-    return (await client.request("POST", DATASETS.path, files=files, data={"name": name}))["data"]
-
-
 async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
     run = await client.get(join_path(RUNS.path, run_id), baseline=baseline)
     if run["result"] is None:
@@ -361,19 +288,31 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
-    from agentic_rag_backend.evaluation.reports.run_reports import format_estimate, list_metrics
+    from agentic_rag_backend.evaluation.reports.run_reports import (
+        describe_judge,
+        excludes_zero,
+        format_estimate,
+        list_comparisons,
+        list_figures,
+        list_metrics,
+        list_notes,
+    )
 
     result = run["result"]
     configurations = result["configurations"]
     output.show(fields({"run": run["id"], "dataset": result["dataset"]["name"], "cases": result["cases"], "k": result["k"]}))
-    for note in (*result["reasons"], *result["warnings"]):
+    for note in list_notes(result):
         output.show(f"note: {note}", style="yellow")
     rows = [[name, *(format_estimate(of["metrics"].get(name)) for of in configurations)] for name in list_metrics(configurations)]
+    rows += [[name, *values] for name, values in list_figures(result)]
     output.show("", table(["metric", *(f"#{of['name']}" for of in configurations)], rows))
+    header, *rows = list_comparisons(result) or [[]]
+    if rows:
+        output.show("", table(header, rows, title=describe_judge(result)))
     rows = [
         [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
         for row in result["differences"]
-        if row["interval"][0] > 0 or row["interval"][1] < 0
+        if excludes_zero(row)
     ]
     if rows:
         title = f"differences from {result['differences'][0]['baseline']} whose interval excludes 0"

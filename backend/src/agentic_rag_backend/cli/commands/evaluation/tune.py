@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, join_path
-from agentic_rag_backend.cli.commands.evaluation.evaluate import find_dataset
+from agentic_rag_backend.cli.commands.evaluation.question_sets import find_dataset
 from agentic_rag_backend.cli.following import explain_failure, follow_job
 from agentic_rag_backend.cli.options import drop_unset, split_names
 from agentic_rag_backend.cli.output import Output, fields, format_time, table

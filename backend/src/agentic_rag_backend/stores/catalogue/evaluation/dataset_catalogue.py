@@ -10,12 +10,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
+from agentic_rag_backend.domain.asked_questions import RatingCounts, hash_question
 from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, Dataset, EvaluationCase, GoldItem
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
+from agentic_rag_backend.stores.catalogue.feedback import count_ratings
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_jobs, new_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, find_undeleted, lock_tenant, read, write
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, decode_cursor, encode_cursor, time_cursor
@@ -25,12 +27,14 @@ from agentic_rag_backend.stores.catalogue.tables import (
     evaluation_datasets,
     evaluation_outcomes,
     evaluation_runs,
+    evaluation_verdicts,
     jobs,
 )
 
 _DATASETS, _CASES = "datasets", "cases"
 _cases, _documents = evaluation_cases.c, evaluation_case_documents.c
-_IN_COLUMNS = frozenset({"id", "kind", "source", "documents"})
+IN_COLUMNS = frozenset({"id", "kind", "source", "documents", "ratings"})
+"""Fields of a case that are columns or in other tables. The others are its ``content``."""
 
 
 def create_dataset(
@@ -117,6 +121,7 @@ def add_cases(
     cases: Sequence[EvaluationCase],
     *,
     generated: bool = False,
+    new_only: bool = False,
 ) -> Dataset:
     """Add cases as a new version of a dataset, and return it.
 
@@ -125,17 +130,19 @@ def add_cases(
     Args:
         generated: the dataset's job made the cases. A dataset that has such cases is returned unchanged, so that a repeated job
             adds nothing twice.
+        new_only: leave out cases whose question the current version has.
 
     Raises:
         NotFound: there is no such dataset.
-        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included, or a document that an answer cites was
-            deleted.
+        InvalidRequest: it would have more than `MAX_CASES` cases, removed ones included, or an answer's document was deleted.
     """
     lock_tenant(connection, tenant)
     version = _read_row(connection, tenant, dataset_id)["version"]
     of_dataset = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id)
     repeated = select(exists().where(*of_dataset, _cases.source == CaseSource.GRAPH.value))
     cases = _leave_out_deleted(connection, tenant, cases)
+    if new_only:
+        cases = _select_new_cases(connection, cases, of_dataset)
     if not cases or (generated and connection.execute(repeated).scalar()):
         return read_dataset(connection, tenant, dataset_id)
     last_number = connection.execute(select(func.coalesce(func.max(_cases.number), 0)).where(*of_dataset)).scalar_one()
@@ -149,6 +156,14 @@ def add_cases(
     return read_dataset(connection, tenant, dataset_id)
 
 
+def _select_new_cases(
+    connection: Connection, cases: Sequence[EvaluationCase], of_dataset: Sequence[ColumnElement[bool]]
+) -> list[EvaluationCase]:
+    present = select(_cases.question_hash).where(*of_dataset, _cases.removed_in.is_(None))
+    hashes = set(connection.execute(present).scalars())
+    return [case for case in cases if hash_question(case.question) not in hashes]
+
+
 def _leave_out_deleted(connection: Connection, tenant: TenantId, cases: Sequence[EvaluationCase]) -> list[EvaluationCase]:
     named = {document_id for case in cases for document_id in case.documents}
     deleted = named - find_undeleted(connection, tenant, sorted(named))
@@ -160,7 +175,7 @@ def _leave_out_deleted(connection: Connection, tenant: TenantId, cases: Sequence
             raise InvalidRequest("a document that the answer cites was deleted")
         elif case.source is CaseSource.UPLOAD:
             documents = tuple(document_id for document_id in case.documents if document_id not in deleted)
-            remaining.append(replace(case, gold=_without_quotes(case.gold, deleted), documents=documents))
+            remaining.append(replace(case, gold=without_quotes(case.gold, deleted), documents=documents))
     return remaining
 
 
@@ -179,8 +194,14 @@ def _insert_cases(connection: Connection, shared: Mapping[str, Any], cases: Sequ
 
 
 def _row_of(case: EvaluationCase) -> dict[str, Any]:
-    content = {name: value for name, value in asdict(case).items() if name not in _IN_COLUMNS}
-    return {"id": str(uuid.uuid4()), "source": case.source.value, "kind": case.kind, "content": plain(content)}
+    content = {name: value for name, value in asdict(case).items() if name not in IN_COLUMNS}
+    return {
+        "id": str(uuid.uuid4()),
+        "source": case.source.value,
+        "kind": case.kind,
+        "question_hash": hash_question(case.question),
+        "content": plain(content),
+    }
 
 
 def _set_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int) -> None:
@@ -212,7 +233,9 @@ def list_cases(
     )
     rows = connection.execute(statement).mappings().all()
     next_cursor = encode_cursor(_CASES, (rows[limit - 1]["number"],)) if len(rows) > limit else None
-    return Page(tuple(map(_case_from, rows[:limit])), next_cursor)
+    ratings = count_ratings(connection, tenant, [row["question_hash"] for row in rows[:limit]])
+    cases = [_case_from(row, ratings.get(row["question_hash"], RatingCounts())) for row in rows[:limit]]
+    return Page(tuple(cases), next_cursor)
 
 
 def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None) -> int:
@@ -220,6 +243,15 @@ def count_cases(connection: Connection, tenant: TenantId, dataset_id: str, *, ve
     of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
     its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
     return connection.execute(select(func.count()).select_from(evaluation_cases).where(*its)).scalar_one()
+
+
+def rate_questions(
+    connection: Connection, tenant: TenantId, dataset_id: str, *, version: int | None = None
+) -> list[RatingCounts]:
+    """Return the ratings of each question of a version that has any. `NotFound` if there is no such dataset or version."""
+    of_version = _belongs_to(_check_version(connection, tenant, dataset_id, version))
+    its = (_cases.tenant_id == tenant.value, _cases.dataset_id == dataset_id, of_version)
+    return list(count_ratings(connection, tenant, select(_cases.question_hash).where(*its)).values())
 
 
 def _check_version(connection: Connection, tenant: TenantId, dataset_id: str, version: int | None) -> int:
@@ -233,12 +265,16 @@ def _belongs_to(version: int) -> ColumnElement[bool]:
     return and_(_cases.added_in <= version, or_(_cases.removed_in.is_(None), _cases.removed_in > version))
 
 
-def _case_from(row: RowMapping) -> EvaluationCase:
+def _case_from(row: RowMapping, ratings: RatingCounts) -> EvaluationCase:
+    return EvaluationCase(**read_case_fields(row), id=row["id"], ratings=ratings)
+
+
+def read_case_fields(row: RowMapping) -> dict[str, Any]:
+    """Return the fields of the case in a row, without its id, documents and ratings."""
     content: dict[str, Any] = dict(row["content"])
-    gold = tuple(GoldItem(**item) for item in content.pop("gold"))
-    content |= {name: tuple(content[name]) for name in ("must_say", "tags")}
-    source = CaseSource(row["source"])
-    return EvaluationCase(**content, id=row["id"], kind=row["kind"], source=source, gold=gold)
+    lists = {name: tuple(content[name]) for name in ("must_say", "tags")}
+    gold = tuple(GoldItem(**item) for item in content["gold"])
+    return {**content, **lists, "gold": gold, "kind": row["kind"], "source": CaseSource(row["source"])}
 
 
 def remove_case(connection: Connection, tenant: TenantId, dataset_id: str, case_id: str) -> Dataset:
@@ -272,8 +308,8 @@ def delete_dataset(connection: Connection, tenant: TenantId, dataset_id: str) ->
     of_dataset = (evaluation_runs.c.tenant_id == tenant.value, evaluation_runs.c.dataset_id == dataset_id)
     run_jobs, runs = (select(column).where(*of_dataset) for column in (evaluation_runs.c.job_id, evaluation_runs.c.id))
     cancel_jobs(connection, tenant, jobs.c.id.in_(run_jobs) | (jobs.c.id == dataset["job_id"]))
-    outcomes = evaluation_outcomes.c
-    connection.execute(delete(evaluation_outcomes).where(outcomes.tenant_id == tenant.value, outcomes.run_id.in_(runs)))
+    for table in (evaluation_outcomes, evaluation_verdicts):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.run_id.in_(runs)))
     for table in (evaluation_runs, evaluation_case_documents, evaluation_cases):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.dataset_id == dataset_id))
     its = (evaluation_datasets.c.tenant_id == tenant.value, evaluation_datasets.c.id == dataset_id)
@@ -306,7 +342,7 @@ def forget_document(connection: Connection, tenant: TenantId, document_id: str) 
         )
         if row["source"] == CaseSource.UPLOAD.value:
             connection.execute(delete(evaluation_case_documents).where(*sources, _documents.document_id == document_id))
-            gold = _without_quotes([GoldItem(**item) for item in row["content"]["gold"]], {document_id})
+            gold = without_quotes([GoldItem(**item) for item in row["content"]["gold"]], {document_id})
             content = {**row["content"], "gold": list(map(asdict, gold))}
             connection.execute(update(evaluation_cases).where(*its).values(content=content))
         else:
@@ -315,7 +351,7 @@ def forget_document(connection: Connection, tenant: TenantId, document_id: str) 
     return len(rows)
 
 
-def _without_quotes(gold: Sequence[GoldItem], document_ids: Collection[str]) -> tuple[GoldItem, ...]:
+def without_quotes(gold: Sequence[GoldItem], document_ids: Collection[str]) -> tuple[GoldItem, ...]:
     """Return evidence without the quotes that were looked up for chunks of these documents."""
     return tuple(
         replace(item, quote="", document=None) if item.chunk_id is not None and item.document in document_ids else item
@@ -338,5 +374,6 @@ class DatasetCatalogue(CataloguePart):
     add_cases = write(add_cases)
     cases = read(list_cases)
     count_cases = read(count_cases)
+    rate_questions = read(rate_questions)
     remove_case = write(remove_case)
     delete = write(delete_dataset)

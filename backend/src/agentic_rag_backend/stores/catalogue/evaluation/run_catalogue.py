@@ -1,4 +1,4 @@
-"""Evaluation runs, and the outcomes of their questions."""
+"""Evaluation runs, the outcomes of their questions, and the verdicts of a judge."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, insert, select, update
+from sqlalchemy import Select, Table, and_, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.evaluation import MAX_RUNS, CaseOutcome, EvaluationRun, RunPlan
+from agentic_rag_backend.domain.evaluation import MAX_RUNS, CaseOutcome, EvaluationRun, PairChoice, PairVerdict, RunPlan
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
@@ -20,10 +20,10 @@ from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import re
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, read, upsert, write
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, decode_cursor, encode_cursor, time_cursor
-from agentic_rag_backend.stores.catalogue.tables import evaluation_outcomes, evaluation_runs, jobs
+from agentic_rag_backend.stores.catalogue.tables import evaluation_outcomes, evaluation_runs, evaluation_verdicts, jobs
 
-_RUNS, _OUTCOMES = "runs", "outcomes"
-_runs, _outcomes = evaluation_runs.c, evaluation_outcomes.c
+_RUNS, _OUTCOMES, _VERDICTS = "runs", "outcomes", "verdicts"
+_runs = evaluation_runs.c
 _JOB_FIELDS = ("state", "done", "total", "error", "finished_at")
 
 
@@ -112,38 +112,72 @@ def save_outcome(connection: Connection, tenant: TenantId, run_id: str, outcome:
     Raises:
         NotFound: the run was deleted.
     """
+    _save_part(connection, tenant, run_id, evaluation_outcomes, outcome)
+
+
+def save_verdict(connection: Connection, tenant: TenantId, run_id: str, verdict: PairVerdict) -> None:
+    """Record the verdict on one pair of answers. The first verdict on a case and configuration stays.
+
+    Raises:
+        NotFound: the run was deleted.
+    """
+    _save_part(connection, tenant, run_id, evaluation_verdicts, verdict)
+
+
+def _save_part(connection: Connection, tenant: TenantId, run_id: str, table: Table, part: CaseOutcome | PairVerdict) -> None:
     lock_tenant(connection, tenant)
     read_run(connection, tenant, run_id, with_result=False)
     row = {
         "tenant_id": tenant.value,
         "run_id": run_id,
-        "case_id": outcome.case_id,
-        "configuration": outcome.configuration,
-        "content": plain(asdict(outcome)),
+        "case_id": part.case_id,
+        "configuration": part.configuration,
+        "content": plain(asdict(part)),
     }
-    upsert(connection, evaluation_outcomes, [row], keys=("tenant_id", "run_id", "case_id", "configuration"))
+    upsert(connection, table, [row], keys=("tenant_id", "run_id", "case_id", "configuration"))
 
 
 def list_outcomes(
     connection: Connection, tenant: TenantId, run_id: str, *, limit: int, cursor: str | None = None
 ) -> Page[CaseOutcome]:
     """List the outcomes of a run by case and configuration. `NotFound` if there is no such run."""
+    rows, next_cursor = _page_of(connection, tenant, run_id, evaluation_outcomes, _OUTCOMES, limit=limit, cursor=cursor)
+    return Page(tuple(map(_outcome_from, rows)), next_cursor)
+
+
+def list_verdicts(
+    connection: Connection, tenant: TenantId, run_id: str, *, limit: int, cursor: str | None = None
+) -> Page[PairVerdict]:
+    """List the verdicts of a run by case and configuration. `NotFound` if there is no such run."""
+    rows, next_cursor = _page_of(connection, tenant, run_id, evaluation_verdicts, _VERDICTS, limit=limit, cursor=cursor)
+    return Page(tuple(map(_verdict_from, rows)), next_cursor)
+
+
+def _page_of(
+    connection: Connection, tenant: TenantId, run_id: str, table: Table, scope: str, *, limit: int, cursor: str | None
+) -> tuple[list[Mapping[str, Any]], str | None]:
+    """Return the contents of a page of a run's outcomes or verdicts, and the cursor of the next page."""
     read_run(connection, tenant, run_id, with_result=False)
-    statement = select(evaluation_outcomes).where(_outcomes.tenant_id == tenant.value, _outcomes.run_id == run_id)
+    case_id, configuration = table.c.case_id, table.c.configuration
+    statement = select(table).where(table.c.tenant_id == tenant.value, table.c.run_id == run_id)
     if cursor is not None:
-        case_id, name = decode_cursor(_OUTCOMES, cursor, str, str)
-        later = and_(_outcomes.case_id == case_id, _outcomes.configuration > name)
-        statement = statement.where((_outcomes.case_id > case_id) | later)
-    statement = statement.order_by(_outcomes.case_id, _outcomes.configuration).limit(check_limit(limit) + 1)
+        last_case, last_name = decode_cursor(scope, cursor, str, str)
+        statement = statement.where((case_id > last_case) | and_(case_id == last_case, configuration > last_name))
+    statement = statement.order_by(case_id, configuration).limit(check_limit(limit) + 1)
     rows = connection.execute(statement).mappings().all()
     last_row = rows[limit - 1] if len(rows) > limit else None
-    next_cursor = encode_cursor(_OUTCOMES, (last_row["case_id"], last_row["configuration"])) if last_row is not None else None
-    return Page(tuple(_outcome_from(row["content"]) for row in rows[:limit]), next_cursor)
+    next_cursor = encode_cursor(scope, (last_row["case_id"], last_row["configuration"])) if last_row is not None else None
+    return [row["content"] for row in rows[:limit]], next_cursor
 
 
 def _outcome_from(content: Mapping[str, Any]) -> CaseOutcome:
     lists = {name: tuple(content[name]) for name in ("tags", "documents", "chunks")}
     return CaseOutcome(**{**content, **lists})
+
+
+def _verdict_from(content: Mapping[str, Any]) -> PairVerdict:
+    forward, backward = (PairChoice(choice) if choice is not None else None for choice in content["choices"])
+    return PairVerdict(**{**content, "choices": (forward, backward)})
 
 
 def save_result(connection: Connection, tenant: TenantId, run_id: str, result: Mapping[str, Any]) -> None:
@@ -164,17 +198,20 @@ def delete_run(connection: Connection, tenant: TenantId, run_id: str) -> None:
     run = read_run(connection, tenant, run_id, with_result=False)
     if not run.state.ended:
         raise Conflict(f"run {run_id!r} is {run.state.value}; cancel its job {run.job_id!r} first")
-    connection.execute(delete(evaluation_outcomes).where(_outcomes.tenant_id == tenant.value, _outcomes.run_id == run_id))
+    for table in (evaluation_outcomes, evaluation_verdicts):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value, table.c.run_id == run_id))
     connection.execute(delete(evaluation_runs).where(_runs.tenant_id == tenant.value, _runs.id == run_id))
 
 
 class RunCatalogue(CataloguePart):
-    """Evaluation runs with one outcome for each case and configuration. Their jobs have the state and the progress."""
+    """Evaluation runs, an outcome for each case and configuration, and verdicts. Jobs have the state and the progress."""
 
     create = write(create_run)
     run = read(read_run)
     runs = read(list_runs)
     save_outcome = write(save_outcome)
     outcomes = read(list_outcomes)
+    save_verdict = write(save_verdict)
+    verdicts = read(list_verdicts)
     save_result = write(save_result)
     delete = write(delete_run)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, Failure, ProcessingOptions
+from agentic_rag_backend.domain.evaluation import EvaluationCase
 from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Tenant
@@ -94,3 +95,67 @@ class Opening:
     details: Mapping[str, Any] = field(default_factory=dict)
     tree_stale: bool = False
     """Whether documents changed since the passage tree was built. False without a tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedDataset:
+    """A dataset without its cases."""
+
+    id: str
+    name: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedCase:
+    """A case of the versions from ``added_in`` to before ``removed_in``. ``case.documents`` are those whose texts it has."""
+
+    dataset_id: str
+    number: int
+    id: str
+    added_in: int
+    removed_in: int | None
+    case: EvaluationCase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedFeedback:
+    """Feedback, with the documents that its texts may quote."""
+
+    id: str
+    answer_id: str
+    key_id: str
+    citation: int | None
+    result: str | None
+    chunk_id: str | None
+    strategy: str
+    generator: str
+    confidence: float
+    grounded: bool
+    question_hash: str | None
+    rating: str
+    reason: str | None
+    correction: str | None
+    question: str | None
+    texts_removed: bool
+    created_at: datetime
+    updated_at: datetime
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedScore:
+    """One score of a submission."""
+
+    id: str
+    metric: str
+    day: date
+    strategy: str
+    configuration: str
+    value: float
+    computed: bool
+
+
+EvaluationRecord = ArchivedDataset | ArchivedCase | ArchivedFeedback | ArchivedScore
