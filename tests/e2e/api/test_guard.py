@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 from starlette.types import Message, Receive
-from tests.e2e.api.conftest import Client, World
+from tests.e2e.api.conftest import DOORS, Client, World
 
 from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.telemetry.metrics import REGISTRY
@@ -99,7 +99,7 @@ async def test_a_scope_that_does_not_allow_it_is_403_before_the_body(world: Worl
     for method, path in await routes(world.app):
         for headers in body_headers():
             key = {"X-API-Key": str(world.alpha_reader.caller.key)}
-            readable = (f"{BASE}/search", f"{BASE}/answers", f"{BASE}/graph/paths", f"{BASE}/feedback")
+            readable = (f"{BASE}/search", f"{BASE}/answers", f"{BASE}/graph/paths", f"{BASE}/feedback", f"{BASE}/label", *DOORS)
             if method == "GET" or path.startswith(readable):
                 continue
             status, problem, reads = await asked(world.app, method, path, {**headers, **key})

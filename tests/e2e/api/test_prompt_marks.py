@@ -132,6 +132,14 @@ async def ask_everything(client: Client) -> None:
     await client.data("POST", "/answers", json={"query": LEANING, "history": HISTORY})
     await client.data("PATCH", "/features", json={"DUAL_LEVEL_RETRIEVAL_ENABLED": True})
     await client.data("POST", "/search/dual-level", json={"query": QUESTION})
+    labelled = await client.data("POST", "/documents", status=202, json={"text": TEXT, "metadata": {"label": TITLE[:200]}})
+    await client.ended(labelled["job_id"])
+    await client.data("POST", "/label", json={"text": TEXT})
+    dataset = await client.data("POST", "/evaluation/datasets", status=201, json={"name": "x", "cases": [{"question": QUESTION}]})
+    configurations = [{"name": name, "generator": name} for name in ("standard", "attributed")]
+    body = {"dataset": dataset["id"], "configurations": configurations, "judge": {}}
+    run = await client.data("POST", "/evaluation/runs", status=202, json=body)
+    assert (await client.ended(run["job_id"]))["state"] == "succeeded"
 
 
 def name_of(prompt: str) -> str:

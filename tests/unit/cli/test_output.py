@@ -70,6 +70,15 @@ def test_ids_and_times_stay_whole_at_every_width(
     assert ids[0] in capsys.readouterr().out
 
 
+def test_a_narrow_terminal_leaves_out_columns_of_numbers_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    row = ["f" * 32, "0.52", "Pier"]
+    Output(as_json=False).show(table(["id", "#confidence", "title"], [row], droppable=("#confidence",)))
+    assert capsys.readouterr().out.splitlines()[0].split() == ["id", "title"]
+
+
 def test_a_wide_terminal_shows_every_column(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     Output(as_json=False).show(table(["id", "title", "updated"], [["d1", "Pier", TIME]], droppable=("updated", "title")))

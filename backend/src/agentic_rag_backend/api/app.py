@@ -102,7 +102,7 @@ def create_app(container: Container) -> FastAPI:
     app.include_router(probes.router)
     app.include_router(prometheus.router)
     app.include_router(docs_router(BASE_PATH))
-    app.router.routes.append(Route("/mcp", McpEndpoint(app, BASE_PATH)))
+    app.router.routes.append(Route("/mcp", McpEndpoint(app, BASE_PATH), methods=["POST"]))
     describe(app, base_path=BASE_PATH)
     return app
 

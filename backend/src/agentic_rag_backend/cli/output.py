@@ -106,7 +106,7 @@ def table(
     names = [column.lstrip("#") for column in columns]
     widest = {name: max([len(name), *(len(row[column_number]) for row in cells)]) for column_number, name in enumerate(names)}
     least = {name: _least(name, [row[column_number] for row in cells]) for column_number, name in enumerate(names)}
-    widths = _widths(least, widest, droppable)
+    widths = _widths(least, widest, [name.lstrip("#") for name in droppable])
     result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column, name in zip(columns, names, strict=True):
         if name in widths:

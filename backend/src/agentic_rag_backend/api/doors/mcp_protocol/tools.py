@@ -191,7 +191,7 @@ class Tools:
 
     async def add_document(
         self,
-        text: Annotated[str, Field(min_length=1, max_length=2_000_000, description="Markdown")],
+        text: Annotated[str, Field(min_length=1, max_length=500_000, description="Markdown")],
         title: Annotated[str | None, Field(max_length=500)] = None,
         key: Annotated[str | None, Field(max_length=512, description="the same key again replaces the document")] = None,
     ) -> AcceptedDocument:

@@ -23,8 +23,8 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 
 router = APIRouter(prefix=OPENAI_PATH, tags=["openai"], route_class=OpenAIRoute, responses=ERRORS)
 MAX_TEXTS = 100
-MAX_TEXT_CHARACTERS = 20_000
-_BODY_BYTES = 8 * 1024 * 1024
+MAX_TEXT_CHARACTERS = 8000
+_BODY_BYTES = 4 * 1024 * 1024
 _CHARACTERS_PER_TOKEN = 4
 
 InputText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
