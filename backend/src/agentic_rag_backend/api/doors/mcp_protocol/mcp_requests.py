@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
 _CREDENTIALS = ("authorization", "x-api-key", "x-tenant-id")
-_MAX_BODY_BYTES = 1024 * 1024
-"""The SDK parses bodies on the event loop. Larger documents go through the product's own API."""
+_MAX_BODY_BYTES = 1024 * 1024  # the SDK parses bodies on the event loop
 _admit = Requires(KeyScope.READ)
 
 
