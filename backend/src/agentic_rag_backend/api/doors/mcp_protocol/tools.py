@@ -132,11 +132,11 @@ class Tools:
     async def fetch(self, id: Id) -> FetchReply:
         """Read a passage with the passages before and after it, or a whole document, by its id."""
         try:
-            chunk = await self._api.get(f"/chunks/{id}")
-        except NotFound:
+            chunk = await self._get(f"/chunks/{id}")
+        except _ToolRefused as refused:
+            if not refused.is_unknown:
+                raise
             return await self._fetch_document(id)
-        except AgenticRagError as error:
-            raise ToolError(error.message) from None
         neighbours = [await self._get(f"/chunks/{chunk[side]}") if chunk[side] else None for side in ("previous_id", "next_id")]
         parts = (neighbours[0], chunk, neighbours[1])
         return FetchReply(
