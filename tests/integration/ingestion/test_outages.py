@@ -146,7 +146,7 @@ async def reading(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     models: list[OpenAIModel] = []
 
     async def open_world(server: ModelServer, model: str, *, patience_s: float = 3600) -> World:
-        models.append(OpenAIModel(api_key="any", base_url=server.base_url, model=model, timeout_s=0.2, max_concurrency=4))
+        models.append(OpenAIModel(api_key="any", base_url=server.base_url, model=model, timeout_s=30, max_concurrency=4))
         return await builder.open(model=DocumentModel(models[-1], absence=Absence(patience_s)))
 
     yield open_world
