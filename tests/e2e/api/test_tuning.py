@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.e2e.api.conftest import DUAL_LEVEL, Client, World, fill
 
+from agentic_rag_backend.domain.asked_questions import hash_question
+from agentic_rag_backend.domain.feedback import AnswerRecord, new_answer_id
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.tuning import Parameter, TunedValues, TuningPlan
+from agentic_rag_backend.domain.tuning import ConfidenceScale, Parameter, TunedValues, TuningPlan
 from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -286,6 +289,61 @@ async def test_feedback_becomes_cases(world: World) -> None:
     assert (counts["feedback"], counts["without_evidence"], counts["feedback_without_question"]) == (2, 1, 1)
     counts = (await proposal_of(client, **body))["result"]["cases"]
     assert (counts["total"], counts["evidence_not_found"]) == (2, 0), "the text of a correction finds its passages"
+
+
+async def rated(world: World, client: Client, count: int) -> None:
+    """Record ``count`` answers with the confidence .9, and feedback that every third of them is good."""
+    tenant, now = TenantId(client.caller.tenant_id), datetime.now(UTC)
+    answers = [
+        AnswerRecord(
+            id=new_answer_id(),
+            key_id="k",
+            strategy="hybrid",
+            generator="attributed",
+            confidence=0.9,
+            grounded=True,
+            created_at=now,
+            question_hash=hash_question(f"Question {number}?"),
+        )
+        for number in range(count)
+    ]
+    await world.container.catalogue.feedback.add_answers([(tenant, answer) for answer in answers])
+    for number, answer in enumerate(answers):
+        body = {"answer_id": answer.id, "rating": "bad" if number % 3 else "good"}
+        await client.data("POST", "/feedback", json=body)
+
+
+async def test_the_confidence_follows_the_ratings(world: World) -> None:
+    client = await ledger_of(world, "confidence")
+    await rated(world, client, 120)
+    refused = await client.post("/admin/tuning", {"datasets": [], "parameters": ["confidence"]})
+    assert (refused.status_code, "feedback" in refused.text) == (422, True)
+    proposal = await proposal_of(client, datasets=[], feedback=True, parameters=["confidence"])
+    (finding,) = proposal["result"]["parameters"]
+    assert (proposal["status"], finding["improves"]) == ("proposed", True), finding
+    errors = finding["check"]["calibration_error"]
+    assert errors["before"] > 0.4
+    assert errors["after"] < 0.15
+
+    body = {"query": QUESTION, "strategy": "hybrid"}
+    before = await client.data("POST", "/answers", json=body)
+    await client.data("POST", f"/admin/tuning/{proposal['id']}/accept")
+    after = await client.data("POST", "/answers", json=body)
+    streamed = await client.post("/answers", {**body, "stream": True})
+    scale = ConfidenceScale(**proposal["values"]["confidence"])
+    assert after["confidence"] == pytest.approx(scale.convert_confidence(before["confidence"]))
+    assert f'"confidence":{after["confidence"]}' in streamed.text.replace(" ", "")
+    assert (after["answer"], after["citations"]) == (before["answer"], before["citations"])
+    details = after["trace"]["details"]
+    assert (details["confidence_by"], details["estimated_confidence"]) == ("tuning", before["confidence"])
+    await world.container.feedback.write_answers()
+    answer = await world.container.catalogue.feedback.answer(TenantId(client.caller.tenant_id), after["id"])
+    assert (answer.confidence, answer.estimate) == (after["confidence"], before["confidence"])
+
+    again = await proposal_of(client, datasets=[], feedback=True, parameters=["confidence"])
+    assert again["status"] == "declined", "the estimates are rated, not the converted ones"
+    await client.data("POST", f"/admin/tuning/{proposal['id']}/rollback")
+    assert (await client.data("POST", "/answers", json=body))["confidence"] == before["confidence"]
 
 
 async def test_bad_requests_name_the_limit(world: World) -> None:

@@ -22,9 +22,9 @@ def _case(number: int, source: CaseSource, *documents: str) -> ArchivedCase:
 
 def _feedback(*documents: str) -> ArchivedFeedback:
     answer: dict[str, Any] = {"answer_id": "a_1", "key_id": "k", "citation": None, "result": None, "chunk_id": None}
-    quality: dict[str, Any] = {"strategy": "hybrid", "generator": "attributed", "confidence": 0.5, "grounded": True}
+    quality: dict[str, Any] = {"strategy": "hybrid", "generator": "attributed", "confidence": 0.5, "estimate": 0.8}
     texts: dict[str, Any] = {"question_hash": None, "rating": "bad", "reason": "r", "correction": "c", "texts_removed": False}
-    texts["question"] = "Who?"
+    texts |= {"question": "Who?", "grounded": True}
     return ArchivedFeedback(**answer, **quality, **texts, id=ID, created_at=NOW, updated_at=NOW, documents=documents)
 
 

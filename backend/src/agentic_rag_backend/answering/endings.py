@@ -6,12 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.answering.base import AnswerEvent, DoneEvent, Refusal, TokenEvent, UsageEvent
+from agentic_rag_backend.answering.base import AnswerEvent, DoneEvent, Refusal, TokenEvent, UsageEvent, with_details
 from agentic_rag_backend.answering.claims.base import Verdict
 from agentic_rag_backend.answering.draft import AnswerDraft
 from agentic_rag_backend.answering.generators.base import Generated
 from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.query import Retrieval
+from agentic_rag_backend.domain.tuning import ConfidenceScale
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
@@ -24,6 +25,7 @@ class Ending:
 
     ``generator`` is the requested one, and ``started`` its `time.perf_counter`. ``refusal`` is the reason if there is no answer.
     ``written`` None: the question was refused before a model was asked. ``nearest`` are then the quotations that do not answer.
+    ``scale`` converts ``confidence``; None: it stays.
     """
 
     generator: str
@@ -34,6 +36,7 @@ class Ending:
     refusal: Refusal | None
     written: Generated | None = None
     nearest: tuple[Verdict, ...] = ()
+    scale: ConfidenceScale | None = None
 
 
 def refusal_events(ending: Ending) -> list[AnswerEvent]:
@@ -63,15 +66,21 @@ def answer_of(ending: Ending) -> Answer:
     generated, refused = ending.written, ending.refusal is not None
     if refused:
         details["refusal"] = ending.refusal
+    confidence, scale, retrieval = round(ending.confidence, 4), ending.scale, ending.retrieval
+    if scale is not None:
+        retrieval = replace(
+            retrieval, trace=with_details(retrieval.trace, confidence_by="tuning", estimated_confidence=confidence)
+        )
     citations = () if refused or generated is None else generated.citations
     return Answer(
         text=NOT_ANSWERED if refused or generated is None else generated.text,
         introduction="" if refused or generated is None else generated.introduction,
         citations=citations,
         nearest=cite_quotations(ending.nearest),
-        confidence=round(ending.confidence, 4),
+        confidence=confidence if scale is None else scale.convert_confidence(confidence),
+        estimate=None if scale is None else confidence,
         grounded=generated is not None and not refused and generated.supported > 0,
-        retrieval=ending.retrieval,
+        retrieval=retrieval,
         usage=ending.usage,
         generator=generated.generator if generated is not None else ending.generator,
         model=generated.model if generated is not None else "",

@@ -278,7 +278,7 @@ class AnswerService:
         brief = await self._make_brief(plan, retrieval)
         if brief.refusal is not None:
             ending = Ending(plan.generator, plan.started, brief.retrieval, brief.usage, brief.answerable, brief.refusal)
-            ending = replace(ending, nearest=brief.quotations)
+            ending = replace(ending, nearest=brief.quotations, scale=plan.query.tuned.confidence)
             for event in refusal_events(ending):
                 yield event
             return
@@ -302,7 +302,7 @@ class AnswerService:
         sure = self._confidence_of(brief, generated)
         yield UsageEvent(generated.usage)
         timed = with_first_sentence(generated.retrieval, generated.model, first_s or 0.0)
-        answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
+        answer = answer_of(replace(ending, confidence=sure, retrieval=timed, scale=plan.query.tuned.confidence))
         if self._contradictions is not None:
             answer = await self._contradictions.add_contradictions(plan.query, answer)
         yield DoneEvent(answer)

@@ -84,8 +84,9 @@ class Verification:
 class Answer:
     """``text`` carries markers ``[n]``, each with a citation. ``grounded`` is false for a refusal.
 
-    ``confidence`` in [0, 1] estimates the chance that the answer is supported. ``claims`` are all sentences of the model, those
-    left out included. ``grounded`` is also false if no sentence is supported. ``generator`` is the generator that answered.
+    ``confidence`` in [0, 1] estimates the chance that the answer is supported; ``estimate`` is its value before a tuned scale
+    (None: equal). ``claims`` are all sentences of the model, those left out included. ``grounded`` is also false if no sentence
+    is supported. ``generator`` is the generator that answered.
     """
 
     text: str
@@ -99,6 +100,7 @@ class Answer:
     claims: tuple[CheckedClaim, ...] = ()
     verification: Verification | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    estimate: float | None = None
     contradictions: tuple[Contradiction, ...] = ()
     """Contradictions of which a cited sentence is one side."""
     nearest: tuple[Citation, ...] = ()

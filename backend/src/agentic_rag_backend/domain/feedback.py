@@ -33,7 +33,8 @@ def new_answer_id() -> str:
 class AnswerRecord:
     """What is kept of an answer: how it was made and what it used, without any text of it.
 
-    ``question`` is None unless the tenant allows to keep questions.
+    ``estimate`` is the confidence before a tuned scale; None: equal. ``question`` is None unless the tenant allows to keep
+    questions.
     ``question_hash`` is that of `hash_question`; None: an earlier release recorded the answer. ``citations`` has the chunk by
     marker, ``documents`` the document of each chunk that was cited or retrieved, or that supports a fact, a theme or a
     contradiction of the answer.
@@ -46,6 +47,7 @@ class AnswerRecord:
     confidence: float
     grounded: bool
     created_at: datetime
+    estimate: float | None = None
     question_hash: str | None = None
     question: str | None = None
     citations: Mapping[int, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class AnswerRecord:
             strategy=answer.retrieval.trace.strategy,
             generator=answer.generator,
             confidence=answer.confidence,
+            estimate=answer.estimate,
             grounded=answer.grounded,
             created_at=created_at,
             question_hash=hash_question(question),
@@ -128,6 +131,7 @@ class Feedback:
     strategy: str
     generator: str
     confidence: float
+    estimate: float | None
     grounded: bool
     question_hash: str | None
     texts_removed: bool

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -19,11 +20,30 @@ MAX_TUNING_DATASETS = 50
 
 
 class Parameter(StrEnum):
-    """What tuning may change: weights of dual-level retrieval, weights of `hybrid`, and the low level of `auto`."""
+    """What tuning may change: weights of dual-level retrieval and of `hybrid`, the low level of `auto`, and the confidence."""
 
     LEVEL_WEIGHTS = "level_weights"
     HYBRID_WEIGHTS = "hybrid_weights"
     AUTO_STRATEGIES = "auto_strategies"
+    CONFIDENCE = "confidence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceScale:
+    """Converts the estimated chance that an answer is right: its log odds times ``slope`` plus ``shift`` (Platt, 1999).
+
+    ``slope`` is above 0, so the order of answers stays.
+    """
+
+    slope: float
+    shift: float
+
+    def convert_confidence(self, estimate: float) -> float:
+        """Return the confidence for an estimate in [0, 1]. 0 and 1 stay."""
+        if not 0.0 < estimate < 1.0:
+            return estimate
+        log_odds = self.slope * math.log(estimate / (1.0 - estimate)) + self.shift
+        return round((1.0 + math.tanh(log_odds / 2.0)) / 2.0, 4)  # the logistic function; `exp` would overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +51,21 @@ class TunedValues:
     """Values that tuning set for a tenant. For None, and for kinds that are absent, flags and settings apply.
 
     ``low_weight`` in [0, 1] is the share of the low level, ``dense_weight`` in [0, 1] the share of the dense leg of `hybrid`.
-    ``low_strategies`` has strategies of the low level of `auto` by kind of question. ``proposal_id`` is the proposal that was
-    accepted last.
+    ``low_strategies`` has strategies of the low level of `auto` by kind of question. ``confidence`` converts the confidence of
+    answers. ``proposal_id`` is the proposal that was accepted last.
     """
 
     low_weight: float | None = None
     dense_weight: float | None = None
     low_strategies: Mapping[str, str] = field(default_factory=dict)
+    confidence: ConfidenceScale | None = None
     proposal_id: str | None = None
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> TunedValues:
+        """Return the values of a record that `dataclasses.asdict` made."""
+        scale = record.get("confidence")
+        return cls(**{**record, "confidence": None if scale is None else ConfidenceScale(**scale)})
 
     def describe(self) -> dict[str, Any]:
         """Return the values by parameter, without those that are not tuned."""
@@ -49,6 +76,8 @@ class TunedValues:
             values[Parameter.HYBRID_WEIGHTS.value] = {"dense": self.dense_weight, "sparse": round(1 - self.dense_weight, 6)}
         if self.low_strategies:
             values[Parameter.AUTO_STRATEGIES.value] = dict(self.low_strategies)
+        if self.confidence is not None:
+            values[Parameter.CONFIDENCE.value] = asdict(self.confidence)
         return values
 
 

@@ -111,6 +111,7 @@ class FeedbackLine(Record):
     strategy: _Label
     generator: _Label
     confidence: _Share
+    estimate: _Share | None = None
     grounded: bool
     question_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None
     rating: Rating

@@ -27,7 +27,9 @@ class TuningBody(Body):
         None, max_length=MAX_TUNING_DATASETS, description="ids of datasets; default: all; an empty list: none"
     )
     feedback: Switch = Field(
-        False, description="rated answers are cases, too: feedback that has its `question`, and good citations or a correction"
+        False,
+        description="rated answers are cases, too: feedback that has its `question`, and good citations or a correction; "
+        "`confidence` is learned from all rated answers",
     )
     parameters: list[Parameter] | None = Field(
         None, min_length=1, description="what may change; default: all that searches of the tenant use"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from agentic_rag_backend.domain.tuning import Parameter, TunedValues
+from agentic_rag_backend.domain.tuning import ConfidenceScale, Parameter, TunedValues
 from agentic_rag_backend.language.questions.kinds import AnswerKind
 
 BEFORE = "before"
@@ -33,13 +34,15 @@ def list_candidates(parameter: Parameter, base: TunedValues) -> dict[str, TunedV
     return candidates
 
 
-def with_choice(parameter: Parameter, base: TunedValues, choice: str | Mapping[str, str]) -> TunedValues:
-    """Return ``base`` with a choice: the name of a share, or strategies by kind of question."""
+def with_choice(parameter: Parameter, base: TunedValues, choice: str | Mapping[str, Any]) -> TunedValues:
+    """Return ``base`` with a choice: the name of a share, strategies by kind of question, or the fields of a scale."""
+    if parameter is Parameter.CONFIDENCE and not isinstance(choice, str):
+        return replace(base, confidence=ConfidenceScale(**choice))
     if isinstance(choice, str):
         return list_candidates(parameter, base)[choice]
     return replace(base, low_strategies={**base.low_strategies, **choice})
 
 
-def distance_from(share: float) -> Callable[[str], float]:
-    """Return a function that returns the distance of a candidate's share from ``share``."""
-    return lambda name: abs(float(name) - share)
+def distance_from(share: float | None) -> Callable[[str], float]:
+    """Return a function that returns the distance of a candidate's share from ``share``, which is 0 from None."""
+    return lambda name: 0.0 if share is None else abs(float(name) - share)

@@ -28,8 +28,8 @@ LEAST_OF_KIND = 5
 SIGNIFICANT = 0.05
 _TIE = 1e-9
 
-Choice = str | Mapping[str, str]
-"""The name of a candidate, or strategies by kind of question."""
+Choice = str | Mapping[str, Any]
+"""The name of a candidate, strategies by kind of question, or the fields of a scale of confidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,11 @@ def is_learned_from(case_id: str, seed: int) -> bool:
     return hashlib.sha256(f"{seed}:{case_id}".encode()).digest()[0] < 128
 
 
-def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share: float) -> ParameterEvidence:
+def learn_parameter(parameter: Parameter, cases: Sequence[ScoredCase], *, share: float | None) -> ParameterEvidence:
     """Choose a value on one half of the cases, and check it on the other.
 
     Args:
-        share: the value in use of a parameter that is a share. Of equally good values, the nearest is chosen.
+        share: the value in use of a parameter that is a share. Of equally good values, the nearest is chosen. None: it is none.
     """
     halves = {name: [case for case in cases if case.learns is learns] for name, learns in (("learn", True), ("check", False))}
     counts = {name: len(half) for name, half in halves.items()}
@@ -97,7 +97,7 @@ def _average_scores(cases: Sequence[ScoredCase]) -> dict[str, float]:
     return {name: round(float(np.mean([case.scores[name] for case in cases])), 6) for name in cases[0].scores}
 
 
-def _choose_share(means: Mapping[str, float], share: float) -> str | None:
+def _choose_share(means: Mapping[str, float], share: float | None) -> str | None:
     """Return the candidate with the highest mean, and of equal ones the nearest to the value in use. None: that one is best."""
     best = max(means.values())
     if best <= means[BEFORE] + _TIE:

@@ -82,7 +82,7 @@ async def _cases_of_feedback(
     corrections. A chunk that is rated as bad is no evidence of its question.
     """
     questions: dict[str, _RatedQuestion] = {}
-    async for item in _read_feedback(feedback, tenant):
+    async for item in read_feedback(feedback, tenant):
         if item.draft.question is None or not item.draft.question.strip():
             collected.count("feedback_without_question")
             continue
@@ -93,7 +93,8 @@ async def _cases_of_feedback(
         yield rated.to_case()
 
 
-async def _read_feedback(feedback: FeedbackCatalogue, tenant: TenantId) -> AsyncIterator[Feedback]:
+async def read_feedback(feedback: FeedbackCatalogue, tenant: TenantId) -> AsyncIterator[Feedback]:
+    """Yield the feedback of a tenant, the newest first."""
     cursor: str | None = None
     while True:
         page = await feedback.page(tenant, limit=_PAGE, cursor=cursor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from agentic_rag_backend.domain.evaluation import EvaluationCase
@@ -23,8 +24,14 @@ from agentic_rag_backend.errors import Conflict, FeatureDisabled, InvalidRequest
 from agentic_rag_backend.evaluation.gold import EvidenceFinder
 from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.evaluation.tuning.candidates import list_candidates, with_choice
+from agentic_rag_backend.evaluation.tuning.confidence_learning import collect_ratings, learn_confidence
 from agentic_rag_backend.evaluation.tuning.learning import ParameterEvidence, ScoredCase, is_learned_from, learn_parameter
-from agentic_rag_backend.evaluation.tuning.tuning_cases import TuningCases, collect_cases, describe_counts
+from agentic_rag_backend.evaluation.tuning.tuning_cases import (
+    TuningCases,
+    collect_cases,
+    describe_counts,
+    read_feedback,
+)
 from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
@@ -124,7 +131,10 @@ class TuningService:
         tenant, catalogue, dual_level = caller.tenant.id, self._parts.catalogue, self._parts.conditions(caller).dual_level
         if Parameter.LEVEL_WEIGHTS in plan.parameters and not dual_level:
             raise FeatureDisabled(SWITCHED_OFF)
-        default = tuple(parameter for parameter in Parameter if dual_level or parameter is not Parameter.LEVEL_WEIGHTS)
+        if Parameter.CONFIDENCE in plan.parameters and not plan.feedback:
+            raise InvalidRequest("the confidence is learned from rated answers: set `feedback`", field="parameters")
+        usable = {Parameter.LEVEL_WEIGHTS: dual_level, Parameter.CONFIDENCE: plan.feedback}
+        default = tuple(parameter for parameter in Parameter if usable.get(parameter, True))
         if datasets is None:
             page = await catalogue.datasets.datasets(tenant, limit=MAX_TUNING_DATASETS + 1)
             datasets = [dataset.id for dataset in page.items if dataset.case_count]
@@ -197,9 +207,14 @@ class TuningService:
         measured = {case_id: case for case_id, case in collected.cases.items() if case_id not in unfound}
         findings, values = [], proposal.base
         for parameter in plan.parameters:
-            share = _share_in_use(parameter, proposal.base, conditions)
-            cases = _score_cases(measured, {case_id: scores[case_id, parameter] for case_id in measured}, plan.seed)
-            finding = await asyncio.to_thread(learn_parameter, parameter, cases, share=share)
+            if parameter is Parameter.CONFIDENCE:
+                ratings = await collect_ratings(read_feedback(self._parts.catalogue.feedback, run.tenant))
+                learn = partial(learn_confidence, ratings, seed=plan.seed, in_use=proposal.base.confidence)
+            else:
+                share = _share_in_use(parameter, proposal.base, conditions)
+                cases = _score_cases(measured, {case_id: scores[case_id, parameter] for case_id in measured}, plan.seed)
+                learn = partial(learn_parameter, parameter, cases, share=share)
+            finding = await asyncio.to_thread(learn)
             findings.append(finding)
             if finding.choice is not None:
                 values = with_choice(parameter, values, finding.choice)
@@ -234,7 +249,9 @@ class TuningService:
         scores: dict[tuple[str, Parameter], Mapping[str, float]],
     ) -> set[str]:
         """Add the missing scores, and return the ids of cases whose evidence no visible document has."""
-        parameters, unfound = proposal.plan.parameters, set[str]()
+        # The confidence is learned from ratings, without a search.
+        parameters = [parameter for parameter in proposal.plan.parameters if parameter is not Parameter.CONFIDENCE]
+        unfound = set[str]()
         finder = EvidenceFinder(self._parts.catalogue.documents, run.tenant, lambda text: self._parts.search_text(caller, text))
         for number, (case_id, case) in enumerate(collected.cases.items()):
             await run.report_progress(_MEASURE, number, len(collected.cases))
@@ -268,6 +285,8 @@ def _count_halves(case_ids: Mapping[str, Any], seed: int) -> dict[bool, int]:
 
 
 def _count_searches(parameter: Parameter, base: TunedValues) -> int:
+    if parameter is Parameter.CONFIDENCE:
+        return 0
     return 1 if parameter is Parameter.LEVEL_WEIGHTS else len(list_candidates(parameter, base))
 
 

@@ -29,7 +29,7 @@ from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit
 from agentic_rag_backend.stores.catalogue.tables import answers, feedback, feedback_documents, tenants
 
 _SCOPE = "feedback"
-_COPIED = ("strategy", "generator", "confidence", "grounded", "question_hash")
+_COPIED = ("strategy", "generator", "confidence", "estimate", "grounded", "question_hash")
 """Columns that feedback copies from its answer, because the answer is removed earlier."""
 _TEXTS = ("reason", "correction", "question")
 _CHANGEABLE = ("rating", *_TEXTS, "texts_removed", "updated_at")

@@ -460,6 +460,7 @@ answers = Table(
     Column("strategy", String, nullable=False),
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
+    Column("estimate", Float),  # the confidence before a tuned scale; null: equal
     Column("grounded", Boolean, nullable=False),
     Column("question_hash", String),  # null: recorded by an earlier release
     Column("question", Text),  # null: the tenant does not keep questions, or it was deleted
@@ -484,6 +485,7 @@ feedback = Table(
     Column("strategy", String, nullable=False),
     Column("generator", String, nullable=False),
     Column("confidence", Float, nullable=False),
+    Column("estimate", Float),  # the confidence before a tuned scale; null: equal
     Column("grounded", Boolean, nullable=False),
     Column("question_hash", String),
     Column("rating", String, nullable=False),

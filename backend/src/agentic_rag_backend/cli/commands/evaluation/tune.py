@@ -38,9 +38,10 @@ async def propose_values(
         list[str] | None,
         typer.Option("--dataset", metavar="ID|NAME|FILE", help="Dataset to learn from; repeatable; default: all."),
     ] = None,
-    feedback: Annotated[bool, typer.Option("--feedback", help="Also learn from feedback that has its question.")] = False,
+    feedback: Annotated[bool, typer.Option("--feedback", help="Also learn from feedback.")] = False,
     parameters: Annotated[
-        str | None, typer.Option("--parameters", metavar="NAME,…", help="level_weights, hybrid_weights, auto_strategies.")
+        str | None,
+        typer.Option("--parameters", metavar="NAME,…", help="level_weights, hybrid_weights, auto_strategies, confidence."),
     ] = None,
     metric: Annotated[str, typer.Option("--metric", help="recall, all_gold, ndcg or mrr.")] = "ndcg",
     k: Annotated[int, typer.Option("--k", help="Results of each question that count.")] = 5,

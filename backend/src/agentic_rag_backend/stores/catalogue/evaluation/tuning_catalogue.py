@@ -112,9 +112,9 @@ def _proposal_from(row: RowMapping) -> Proposal:
                 "parameters": tuple(map(Parameter, plan["parameters"])),
             }
         ),
-        base=TunedValues(**row["base"]),
+        base=TunedValues.read(row["base"]),
         state=JobState(row["state"]),
-        values=None if row["proposed"] is None else TunedValues(**row["proposed"]),
+        values=None if row["proposed"] is None else TunedValues.read(row["proposed"]),
         result=row.get("result"),
     )
 
@@ -228,7 +228,7 @@ def roll_back(connection: Connection, tenant: TenantId, proposal_id: str, key_id
     current = read_tenant(connection, tenant).tuned
     if current.proposal_id != proposal_id:
         raise Conflict(f"proposal {current.proposal_id!r} was accepted later; roll it back first")
-    _set_tuned(connection, tenant, TunedValues(**row["previous"]))
+    _set_tuned(connection, tenant, TunedValues.read(row["previous"]))
     _update_proposal(connection, tenant, proposal_id, rolled_back_at=utc_now(), rolled_back_by=key_id)
     return read_proposal(connection, tenant, proposal_id)
 

@@ -58,7 +58,7 @@ def tenant_from(row: RowMapping) -> Tenant:
         TenantState(row["state"]),
         row["state_version"],
         row["created_at"],
-        NOT_TUNED if row["tuned"] is None else TunedValues(**row["tuned"]),
+        NOT_TUNED if row["tuned"] is None else TunedValues.read(row["tuned"]),
         None if row["experiment"] is None else experiment_from(row["experiment"]),
     )
 

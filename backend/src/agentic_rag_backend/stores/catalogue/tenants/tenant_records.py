@@ -133,6 +133,7 @@ class ArchivedFeedback:
     strategy: str
     generator: str
     confidence: float
+    estimate: float | None
     grounded: bool
     question_hash: str | None
     rating: str
