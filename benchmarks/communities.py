@@ -30,6 +30,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_passages
 from agentic_rag_backend.ingestion.accept.uploads import Upload
+from agentic_rag_backend.stores.catalogue.base import Matching
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_testing.models.process import ModelProcess
 from community_scale import measure as measure_scale
@@ -86,7 +87,7 @@ class Corpus:
     async def step(self, kind: str, passage: CorpusPassage) -> None:
         """Change, delete or add a document. After all three the corpus is as before."""
         if kind == "deleted":
-            held = await self.services.catalogue.documents.documents(self.tenant, limit=1, key=passage.id)
+            held = await self.services.catalogue.documents.documents(self.tenant, Matching(key=passage.id), limit=1)
             await self.ended(await self.services.ingestion.delete(self.tenant, held.items[0].id))
             return
         told = passage if kind == "added" else replace(passage, text=f"{passage.text} Since then, {passage.title} went on.")

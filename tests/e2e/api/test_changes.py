@@ -11,7 +11,7 @@ from tests.e2e.api.conftest import Client, World
 
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.service import Matching
+from agentic_rag_backend.stores.catalogue.base import Matching
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

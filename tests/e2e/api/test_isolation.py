@@ -80,6 +80,14 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /openai/v1/models": NO_ID,
     "GET /openai/v1/models/{model}": (Case("tenant"), Case("document")),
     "POST /openai/v1/embeddings": (Case("tenant", "model", {"model": "{id}", "input": "eels"}),),
+    "POST /openai/v1/files": NO_ID,
+    "GET /openai/v1/files": (
+        Case("file", "after", query={"after": "{id}"}),
+        Case("document", "after", query={"after": "{id}"}),
+    ),
+    "GET /openai/v1/files/{file_id}": (Case("file"), Case("document"), Case("tenant")),
+    "GET /openai/v1/files/{file_id}/content": (Case("file"), Case("document")),
+    "DELETE /openai/v1/files/{file_id}": (Case("file"), Case("document")),
     "POST /retrieval": (
         Case("tenant", "knowledge id", {"knowledge_id": "{id}", "query": "eels"}),
         Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),
@@ -319,6 +327,7 @@ async def ids(world: World) -> dict[str, str]:
         "stream": streamed.headers["content-location"].rpartition("/")[2],
         "answer": (await world.beta.data("POST", "/answers", json={"query": "Who chairs the society?"}))["id"],
         "document": tide["id"],
+        "file": "file-" + tide["id"].replace("-", ""),
         "chunk": chunk["id"],
         "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
         "community": (await world.beta.data("GET", "/communities"))[0]["id"],
@@ -376,6 +385,7 @@ def _unknown(kind: str) -> str:
         "question": f"a_{uuid.uuid4().hex}",
         "name": "Grumbleweed Society",
         "key": "grumbleweed/1",
+        "file": f"file-{uuid.uuid4().hex}",
     }
     return made.get(kind, str(uuid.uuid4()))
 
@@ -401,6 +411,7 @@ async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], 
 
 _RIGHT = {
     "document_id": "document",
+    "file_id": "file",
     "chunk_id": "chunk",
     "job_id": "job",
     "community_id": "community",

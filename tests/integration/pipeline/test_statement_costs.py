@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.stores.catalogue.base import Matching
 from agentic_rag_testing.tracing import TraceCounts
 
 FEW, MANY = 3, 60
@@ -43,7 +44,9 @@ async def steps_of_one(application: Any, trace: TraceCounts, number: int) -> Ste
         return (await application.submit(text_of(number, more=" The wheel was broken."), key="one")).job  # type: ignore[no-any-return]
 
     async def delete() -> Job | None:
-        (held,) = (await application.container.catalogue.documents.documents(application.tenant, limit=1, key="one")).items
+        (held,) = (
+            await application.container.catalogue.documents.documents(application.tenant, Matching(key="one"), limit=1)
+        ).items
         return await application.container.ingestion.delete(application.tenant, held.id)  # type: ignore[no-any-return]
 
     found: Steps = {}

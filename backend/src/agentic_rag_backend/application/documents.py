@@ -26,9 +26,9 @@ from agentic_rag_backend.ingestion.accept.uploads import Upload
 from agentic_rag_backend.ingestion.document_pages import DocumentPage
 from agentic_rag_backend.ingestion.prepare.extracting import ChunkExtraction
 from agentic_rag_backend.ingestion.prepare.previewing import ChunkPreview
-from agentic_rag_backend.ingestion.service import Deleting, Matching
+from agentic_rag_backend.ingestion.service import Deleting
 from agentic_rag_backend.knowledge.visible.entity_reader import ChunkKnowledge
-from agentic_rag_backend.stores.catalogue.base import Expected, Page, Submitted
+from agentic_rag_backend.stores.catalogue.base import EVERY_DOCUMENT, Expected, Matching, Page, Submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,18 @@ class DocumentService:
 
     @requires(Scope.READ)
     async def list_documents(
-        self, caller: Principal, matching: Matching | None = None, *, limit: int, cursor: str | None = None
+        self,
+        caller: Principal,
+        matching: Matching = EVERY_DOCUMENT,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Document]:
-        """List documents, newest first."""
-        matching = matching or Matching()
+        """List documents, newest first. ``after`` is the id of the document before the page."""
         return await self.container.catalogue.documents.documents(
-            caller.tenant.id,
-            limit=limit,
-            cursor=cursor,
-            state=matching.state,
-            key=matching.key,
-            filter=matching.filter,
-            parent_id=matching.parent_id,
+            caller.tenant.id, matching, limit=limit, cursor=cursor, after=after, oldest_first=oldest_first
         )
 
     @requires(Scope.READ)
@@ -78,7 +78,7 @@ class DocumentService:
         """Return a document, and the documents of its attachments, oldest first."""
         documents = self.container.catalogue.documents
         document = await documents.document(caller.tenant.id, document_id)
-        attachments = await documents.documents(caller.tenant.id, limit=MAX_ATTACHMENTS, parent_id=document_id)
+        attachments = await documents.documents(caller.tenant.id, Matching(parent_id=document_id), limit=MAX_ATTACHMENTS)
         return document, attachments.items
 
     @requires(Scope.READ)

@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.evaluation import EvaluationCase, GoldItem
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Matching
 
 SearchText = Callable[[str], Awaitable[Sequence[Hit]]]
 """Returns the passages that have most words of a text."""
@@ -124,7 +124,7 @@ class EvidenceFinder:
         try:
             return await self._documents.document(self._tenant, id_or_key)
         except NotFound:
-            page = await self._documents.documents(self._tenant, limit=1, key=id_or_key)
+            page = await self._documents.documents(self._tenant, Matching(key=id_or_key), limit=1)
             return page.items[0] if page.items else None
 
     async def _find_in_document(self, document_id: str, quote: str) -> frozenset[str]:

@@ -11,7 +11,6 @@ from agentic_rag_backend.documents import metadata_checks
 from agentic_rag_backend.documents.chunking.registry import check_options
 from agentic_rag_backend.documents.chunking.strategies.proposition import IsStated
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
-from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.size_limits import MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -47,7 +46,17 @@ from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
+from agentic_rag_backend.stores.catalogue.base import (
+    EVERY_DOCUMENT,
+    BegunJob,
+    Catalogue,
+    Change,
+    Expected,
+    Matching,
+    Submission,
+    Submitted,
+    Topic,
+)
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -62,16 +71,6 @@ DELETE = "delete_v1"
 DELIVERED_WITHIN_S = 2.0
 """Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
 MAX_DELETED_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
-    """Selects documents that match every given field."""
-
-    filter: Filter | None = None
-    state: DocumentState | None = None
-    key: str | None = None
-    parent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,21 +373,14 @@ class IngestionService:
         Raises:
             InvalidRequest: no field selects documents, or the selection is documents in deletion.
         """
-        if matching == Matching():
+        if matching == EVERY_DOCUMENT:
             raise InvalidRequest(
                 "select the documents to delete by a filter, metadata, a key, a state or a parent_id; none was given"
             )
-        if matching.state is DocumentState.DELETING:
+        if DocumentState.DELETING in matching.states:
             raise InvalidRequest("documents in the state 'deleting' are already being deleted")
         documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
-        page = await documents.documents(
-            require_tenant(tenant),
-            limit=limit,
-            state=matching.state,
-            key=matching.key,
-            filter=matching.filter,
-            parent_id=matching.parent_id,
-        )
+        page = await documents.documents(require_tenant(tenant), matching, limit=limit)
         jobs: list[Job] = []
         changed = False
         for document in page.items:

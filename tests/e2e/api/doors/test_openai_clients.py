@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx2
 import numpy as np
 import openai
 import pytest
-import pytest_asyncio
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sampling import sampled
-from tests.e2e.api.conftest import DUAL_LEVEL, Client, World
+from tests.e2e.api.conftest import DUAL_LEVEL, World
+from tests.e2e.api.doors.conftest import client_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -28,19 +26,6 @@ QUESTIONS = (
     "What are the main themes of these documents?",
     "How many moons does Jupiter have?",
 )
-
-
-def client_for(world: World, caller: Client, **options: Any) -> openai.AsyncOpenAI:
-    """Return the official client of a caller."""
-    http = httpx2.AsyncClient(transport=httpx2.ASGITransport(world.app, raise_app_exceptions=False))
-    key = caller.caller.key or "none"
-    return openai.AsyncOpenAI(api_key=key, base_url="http://test/openai/v1", http_client=http, max_retries=0, **options)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(world: World) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with client_for(world, world.alpha_reader) as opened:
-        yield opened
 
 
 async def ask_streamed(client: openai.AsyncOpenAI, question: str, **options: Any) -> tuple[str, list[Any], Any]:

@@ -13,9 +13,8 @@ from agentic_rag_backend.api.requests.bodies import load_json
 from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest, in_field
-from agentic_rag_backend.ingestion.service import Matching
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected
+from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected, Matching
 
 MAX_FILTER_CHARACTERS = 8192
 METADATA_PARAMETER: Mapping[str, Any] = {
@@ -40,7 +39,8 @@ async def _matching(
     fields = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
     parts = [part for part in (parse_filter(fields or None, of_documents=True), _filter(filter)) if part is not None]
     chosen = And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
-    return Matching(filter=chosen, state=state, key=key, parent_id=parent_id)
+    states = frozenset(() if state is None else (state,))
+    return Matching(filter=chosen, states=states, key=key, parent_id=parent_id)
 
 
 MatchingQuery = Annotated[Matching, Depends(_matching)]

@@ -1,4 +1,4 @@
-"""Headers of responses that a browser saves as a file, under a name that is safe on every system."""
+"""Responses that a browser saves as a file, under a name that is safe on every system."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ import re
 import unicodedata
 from urllib.parse import quote
 
+from fastapi import Response
+
+from agentic_rag_backend.ingestion.accept.originals import Original
+
 MAX_NAME_CHARACTERS = 120
 _RESERVED = frozenset('/\\:*?"<>|%;')
 _FALLBACK = "document"
 UNKNOWN_TYPE = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\Z")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,12}\Z")
+
+
+def respond_with_original(original: Original) -> Response:
+    """Return the bytes of a document as an attachment with their uploaded media type."""
+    # Content-Type is set as a header, because the framework would add an unchecked charset for text.
+    headers = {
+        "Content-Type": content_type(original.media_type),
+        "Content-Disposition": content_disposition(original.file_name),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "ETag": f'"{original.revision}"',
+    }
+    return Response(original.content, headers=headers)
 
 
 def content_type(media_type: str) -> str:

@@ -26,6 +26,7 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
     JobEnding,
+    Matching,
     Outbox,
     ParsedVersion,
     QuestionCatalogue,
@@ -180,7 +181,7 @@ class Commitment:
             return True
         if run.version == 1:
             return False
-        return bool((await self.documents.documents(run.tenant, limit=1, parent_id=run.document_id)).items)
+        return bool((await self.documents.documents(run.tenant, Matching(parent_id=run.document_id), limit=1)).items)
 
     async def record_failure(self, run: Run, error: AgenticRagError | JobStopped, order: Order | None = None) -> None:
         """Record the error with the document, and remove what was written for the version, which will not become visible.

@@ -9,7 +9,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.plugins.planner_optimizer.examples import Example
 from agentic_rag_backend.plugins.planner_optimizer.planned_search import Question
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Matching
 
 _REPORTED = 10
 _MOST_OF_ONE_TITLE = 100
@@ -53,7 +53,7 @@ async def _ids(name: str, caller: Principal, documents: DocumentCatalogue) -> fr
         return frozenset([(await documents.document(tenant, name)).id])
     except AgenticRagError:
         pass  # a key or a title
-    page = await documents.documents(tenant, limit=1, key=name)
+    page = await documents.documents(tenant, Matching(key=name), limit=1)
     if not page.items:
-        page = await documents.documents(tenant, limit=_MOST_OF_ONE_TITLE, filter=parse_filter({"title": {"eq": name}}))
+        page = await documents.documents(tenant, Matching(filter=parse_filter({"title": {"eq": name}})), limit=_MOST_OF_ONE_TITLE)
     return frozenset(document.id for document in page.items)

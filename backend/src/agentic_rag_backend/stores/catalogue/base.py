@@ -17,6 +17,7 @@ from agentic_rag_backend.stores.catalogue.deployments import DeploymentCatalogue
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.documents.document_values import (
     ANY_REVISION,
+    EVERY_DOCUMENT,
     BegunJob,
     Change,
     ChunkQuestions,
@@ -25,6 +26,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
     Expected,
     HandOn,
     JobEnding,
+    Matching,
     Parent,
     ParsedVersion,
     PreparedChunk,
@@ -81,6 +83,7 @@ from agentic_rag_backend.stores.catalogue.usage import UsageCatalogue
 
 __all__ = [
     "ANY_REVISION",
+    "EVERY_DOCUMENT",
     "KEPT",
     "MAX_KEPT",
     "READ_BY_FILTERS",
@@ -116,6 +119,7 @@ __all__ = [
     "JobCatalogue",
     "JobEnding",
     "Leases",
+    "Matching",
     "ModelResultCatalogue",
     "Opening",
     "Operator",

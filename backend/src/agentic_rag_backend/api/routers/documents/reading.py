@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
 from agentic_rag_backend.api.requests.documents import METADATA_PARAMETER, IfMatch, MatchingQuery, tag
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
+from agentic_rag_backend.api.responses.attachments import respond_with_original
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.documents.documents import (
     ChunkInDocument,
@@ -90,15 +90,7 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
 )
 async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
     """Return the uploaded bytes as an attachment, of the visible version, or of the newest if none is visible."""
-    original = await services.documents.read_original(caller, document_id)
-    # Content-Type is set as a header, because the framework would add an unchecked charset for text.
-    headers = {
-        "Content-Type": content_type(original.media_type),
-        "Content-Disposition": content_disposition(original.file_name),
-        "Content-Security-Policy": "sandbox; default-src 'none'",
-        "ETag": f'"{original.revision}"',
-    }
-    return Response(original.content, headers=headers)
+    return respond_with_original(await services.documents.read_original(caller, document_id))
 
 
 MAX_BOXES = 100

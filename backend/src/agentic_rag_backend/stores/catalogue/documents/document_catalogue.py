@@ -22,7 +22,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
     tombstones,
     versions,
 )
-from agentic_rag_backend.stores.catalogue.documents.document_values import BegunJob, ReadyVersion
+from agentic_rag_backend.stores.catalogue.documents.document_values import EVERY_DOCUMENT, BegunJob, Matching, ReadyVersion
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, public_key, read, write, write_arriving
@@ -102,26 +102,33 @@ def _count_questions(connection: Connection, tenant: TenantId) -> int:
 def list_documents(
     connection: Connection,
     tenant: TenantId,
+    matching: Matching = EVERY_DOCUMENT,
     *,
     limit: int,
     cursor: str | None = None,
-    state: DocumentState | None = None,
-    key: str | None = None,
-    filter: Filter | None = None,
-    parent_id: str | None = None,
+    after: str | None = None,
+    oldest_first: bool = False,
 ) -> Page[Document]:
-    """List documents, newest first; of ``parent_id`` if given, its attachments.
+    """List documents, newest first.
 
-    A filter is applied to batches of 200, so that memory stays bounded.
+    A filter is applied to batches of 200, so that memory stays bounded. ``after`` is the id of the document before the page.
+
+    Raises:
+        NotFound: there is no document ``after``.
+        InvalidRequest: the cursor does not come from this list.
     """
     check_limit(limit)
-    selected = _select_documents(tenant, state, key, filter)
-    if parent_id is not None:
-        selected = selected.where(documents.c.parent_id == parent_id)
+    if after is not None:
+        cursor = time_cursor(_SCOPE, read_document(connection, tenant, after).created_at, after)
+    filter, selected = matching.filter, _select_documents(tenant, matching)
+    order = (documents.c.created_at, documents.c.id)
+    selected = selected.order_by(*(order if oldest_first else (column.desc() for column in order)))
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
     matching_rows: list[RowMapping] = []
     while len(matching_rows) <= limit:
-        statement = selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=True))
+        statement = (
+            selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=not oldest_first))
+        )
         rows = connection.execute(statement.limit(size)).mappings().all()
         matching_rows.extend(row for row in rows if filter is None or _passes_filter(row, filter))
         if len(rows) < size:
@@ -132,20 +139,22 @@ def list_documents(
     return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
 
 
-def _select_documents(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
-    """Return the statement that selects a list of documents, without paging."""
+def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:
+    """Return the statement that selects a list of documents, without order and paging."""
     statement = select(documents).where(documents.c.tenant_id == tenant.value)
     # A tombstoned document no longer exists for its owner, unless documents in deletion are requested.
     statement = statement.where(
-        documents.c.deleted_at.is_(None) if state is not DocumentState.DELETING else documents.c.deleted_at.is_not(None)
+        documents.c.deleted_at.is_not(None) if DocumentState.DELETING in matching.states else documents.c.deleted_at.is_(None)
     )
-    if state is not None:
-        statement = statement.where(documents.c.state == state.value)
-    if key is not None:
-        statement = statement.where(documents.c.key == key)
-    for document_id in _required_ids(filter):
+    if matching.states:
+        statement = statement.where(documents.c.state.in_([state.value for state in matching.states]))
+    if matching.key is not None:
+        statement = statement.where(documents.c.key == matching.key)
+    if matching.parent_id is not None:
+        statement = statement.where(documents.c.parent_id == matching.parent_id)
+    for document_id in _required_ids(matching.filter):
         statement = statement.where(documents.c.id == document_id)
-    return statement.order_by(documents.c.created_at.desc(), documents.c.id.desc())
+    return statement
 
 
 def _passes_filter(row: RowMapping, filter: Filter) -> bool:

@@ -14,12 +14,14 @@ from agentic_rag_backend.domain.document import (
     Chunk,
     ChunkingOptions,
     Document,
+    DocumentState,
     DocumentVersion,
     Failure,
     ProcessingOptions,
     QuestionOptions,
     SyntheticQuestion,
 )
+from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.ontology import Ontology
@@ -34,6 +36,19 @@ Expected = frozenset[str] | None
 The check runs in the transaction that changes the document. Of two writers that read the same revision, only one succeeds.
 """
 ANY_REVISION = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Selects documents that match every given field. A document has one of ``states``, if there are any."""
+
+    filter: Filter | None = None
+    states: frozenset[DocumentState] = frozenset()
+    key: str | None = None
+    parent_id: str | None = None
+
+
+EVERY_DOCUMENT = Matching()
 
 
 @dataclass(frozen=True, slots=True)
