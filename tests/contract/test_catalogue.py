@@ -13,18 +13,20 @@ from typing import Any
 
 import pytest
 from catalogue_checks import contract
+from catalogue_checks.document_sets import make_set
+from catalogue_checks.samples import ingest
 from planted_statements import plant
 from sqlalchemy import ColumnElement, Table, true
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue import operations
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import document_catalogue as documents
-from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions
+from agentic_rag_backend.stores.catalogue.documents import revisions, set_catalogue, submissions, tombstones, versions
 from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
 from agentic_rag_backend.stores.catalogue.jobs import outbox
@@ -61,6 +63,22 @@ async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:  # t
     await check(catalogue)
 
 
+async def test_sets_and_their_members_are_limited(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_catalogue, "MAX_SETS", 2)
+    monkeypatch.setattr(set_catalogue, "MAX_MEMBERS", 2)
+    owner, sets = (await catalogue.tenants.create("first")).id, catalogue.document_sets
+    ids = [(await ingest(catalogue, owner, key)).id for key in ("one", "two", "three")]
+    await sets.create(owner, make_set("mine"), ids[:2])
+    await sets.add_members(owner, "mine", ids[:2])
+    for call in (sets.add_members(owner, "mine", ids[2:]), sets.create(owner, make_set("large"), ids)):
+        with pytest.raises(Conflict, match="at most 2 documents; it would have 3"):
+            await call
+    assert await sets.member_ids(owner, ["mine", "large"]) == set(ids[:2])
+    await sets.create(owner, make_set("second"))
+    with pytest.raises(Conflict, match="at most 2 sets"):
+        await sets.create(owner, make_set("third"))
+
+
 Fault = Callable[[pytest.MonkeyPatch], None]
 
 UNSCOPED = [
@@ -70,6 +88,11 @@ UNSCOPED = [
     ("SELECT", "tuning_proposals"),
     ("SELECT", "experiments"),
     ("SELECT", "experiment_outcomes"),
+    ("SELECT", "document_sets"),
+    ("UPDATE", "document_sets"),
+    ("DELETE", "document_sets"),
+    ("SELECT", "document_set_members"),
+    ("DELETE", "document_set_members"),
     ("SELECT", "documents"),
     ("UPDATE", "documents"),
     ("DELETE", "documents"),
@@ -111,6 +134,11 @@ async def test_a_tenant_that_is_ignored_is_noticed(catalogue: Catalogue, kind: s
 
 
 STATEMENTS = [
+    ("a_set_has_its_members", "SELECT documents", "document_set_members.set_id = ?", "? <> ''"),
+    ("a_set_has_its_members", "SELECT documents", "document_set_members.batch_id = ?", "? <> ''"),
+    ("a_set_has_its_members", "DELETE FROM document_set_members", "document_set_members.document_id = ?", "? = ''"),
+    ("members_exist", "SELECT", "documents.deleted_at IS NULL", "1"),
+    ("documents_that_pass_filters_are_counted", "SELECT", "documents.deleted_at IS NULL", "1"),
     ("changed_content_or_options_create_a_version", "SELECT", "documents.current_version = chunks.version AND", ""),
     ("a_tombstone_hides_immediately", "SELECT", "documents.deleted_at IS NULL", "1"),
     ("a_tombstone_hides_immediately", "UPDATE documents", "AND documents.deleted_at IS NULL", ""),

@@ -36,6 +36,8 @@ class Case:
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 404
     owner_status: int = 200
+    fixed: str | None = None
+    """The first id of the path, if it is not the placeholder."""
 
 
 NO_ID: tuple[Case, ...] = ()
@@ -72,6 +74,10 @@ def _dify_condition(name: str, value: str) -> dict[str, Any]:
     return {"query": "society eels", "metadata_condition": {"conditions": [condition]}}
 
 
+def _file_filter(value: str, key: str = "document_id") -> dict[str, Any]:
+    return {"query": "society eels", "filters": {"type": "eq", "key": key, "value": value}}
+
+
 _OPERATORS = Case("tenant", "path", status=403)
 CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /openai/v1/chat/completions": (
@@ -88,6 +94,39 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /openai/v1/files/{file_id}": (Case("file"), Case("document"), Case("tenant")),
     "GET /openai/v1/files/{file_id}/content": (Case("file"), Case("document")),
     "DELETE /openai/v1/files/{file_id}": (Case("file"), Case("document")),
+    "POST /openai/v1/vector_stores": (
+        Case("file", "file_ids", {"file_ids": ["{id}"]}),
+        Case("tenant", "filter", {"filter": {"tenant_id": "{id}"}}, status=400),
+    ),
+    "GET /openai/v1/vector_stores": (
+        Case("store", "after", query={"after": "{id}"}),
+        Case("tenant", "after", query={"after": "{id}"}),
+    ),
+    "GET /openai/v1/vector_stores/{vector_store_id}": (Case("store"), Case("file"), Case("tenant")),
+    "POST /openai/v1/vector_stores/{vector_store_id}": (Case("store", "path", {"name": "stolen"}),),
+    "DELETE /openai/v1/vector_stores/{vector_store_id}": (Case("store"), Case("file")),
+    "POST /openai/v1/vector_stores/{vector_store_id}/search": (
+        Case("store", "path", {"query": "eels"}),
+        Case("document", "filter in vs_all", _file_filter("{id}"), status=200, fixed="vs_all"),
+        Case("tenant", "reserved field", {**_file_filter("{id}", "tenant_id")}, status=200, fixed="vs_all"),
+    ),
+    "POST /openai/v1/vector_stores/{vector_store_id}/files": (
+        Case("store", "path", {"file_id": "file-" + "0" * 32}),
+        Case("file", "file_id", {"file_id": "{id}", "attributes": {"stolen": True}}, fixed="vs_all"),
+    ),
+    "GET /openai/v1/vector_stores/{vector_store_id}/files": (
+        Case("store"),
+        Case("file", "after", query={"after": "{id}"}, fixed="vs_all"),
+    ),
+    "GET /openai/v1/vector_stores/{vector_store_id}/files/{file_id}": (Case("file", "in vs_all", fixed="vs_all"), Case("store")),
+    "POST /openai/v1/vector_stores/{vector_store_id}/files/{file_id}": (
+        Case("file", "in vs_all", {"attributes": {"stolen": True}}, fixed="vs_all"),
+        Case("store", "path", {"attributes": {"stolen": True}}),
+    ),
+    "DELETE /openai/v1/vector_stores/{vector_store_id}/files/{file_id}": (Case("store"),),
+    "POST /openai/v1/vector_stores/{vector_store_id}/file_batches": (Case("store", "path", {"file_ids": ["file-" + "0" * 32]}),),
+    "GET /openai/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}": (Case("store"),),
+    "GET /openai/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files": (Case("store"),),
     "POST /retrieval": (
         Case("tenant", "knowledge id", {"knowledge_id": "{id}", "query": "eels"}),
         Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),
@@ -328,6 +367,7 @@ async def ids(world: World) -> dict[str, str]:
         "answer": (await world.beta.data("POST", "/answers", json={"query": "Who chairs the society?"}))["id"],
         "document": tide["id"],
         "file": "file-" + tide["id"].replace("-", ""),
+        "store": await _store(world.beta, "file-" + tide["id"].replace("-", "")),
         "chunk": chunk["id"],
         "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
         "community": (await world.beta.data("GET", "/communities"))[0]["id"],
@@ -358,6 +398,14 @@ async def _evaluation_run(client: Client) -> dict[str, Any]:
     return runs[0]
 
 
+async def _store(client: Client, file_id: str) -> str:
+    """Return the client's vector store. The first call creates it."""
+    stores = (await client.get("//openai/v1/vector_stores")).json()["data"]
+    if len(stores) < 2:
+        return str((await client.post("//openai/v1/vector_stores", {"name": "its", "file_ids": [file_id]})).json()["id"])
+    return str(stores[1]["id"])
+
+
 async def _experiment(client: Client) -> str:
     """Return the client's experiment that runs. The first call starts it."""
     experiments: list[dict[str, Any]] = await client.data("GET", "/evaluation/experiments")
@@ -386,6 +434,7 @@ def _unknown(kind: str) -> str:
         "name": "Grumbleweed Society",
         "key": "grumbleweed/1",
         "file": f"file-{uuid.uuid4().hex}",
+        "store": f"vs_{uuid.uuid4().hex}",
     }
     return made.get(kind, str(uuid.uuid4()))
 
@@ -412,6 +461,7 @@ async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], 
 _RIGHT = {
     "document_id": "document",
     "file_id": "file",
+    "vector_store_id": "store",
     "chunk_id": "chunk",
     "job_id": "job",
     "community_id": "community",
@@ -445,6 +495,8 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
     def put(value: Any) -> Any:
         return json.loads(json.dumps(value).replace("{id}", id))
 
+    if case.fixed is not None:
+        path = re.sub(r"\{\w+\}", case.fixed, path, count=1)
     filled = re.sub(r"\{\w+\}", id, path.replace("{page}", "1"))
     if path.startswith(("/health", *DOORS)):
         filled = "/" + filled

@@ -13,6 +13,7 @@ from agentic_rag_backend.application.evaluations import EvaluationService
 from agentic_rag_backend.application.feedback import AnswerFeedback
 from agentic_rag_backend.application.graph import GraphService
 from agentic_rag_backend.application.labelling import LabellingService
+from agentic_rag_backend.application.named_sets import DocumentSets
 from agentic_rag_backend.application.questions import AnswerWriting, SearchService
 from agentic_rag_backend.application.scores import SubmittedScores
 from agentic_rag_backend.application.tenant_experiments import TenantExperiments
@@ -55,6 +56,11 @@ class Application:
     def documents(self) -> DocumentService:
         """Accepts, changes, reads and deletes documents."""
         return DocumentService(self.container)
+
+    @property
+    def document_sets(self) -> DocumentSets:
+        """Names selections of documents, in which searches can stay."""
+        return DocumentSets(self.container)
 
     @property
     def graph(self) -> GraphService:

@@ -15,6 +15,7 @@ from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.application.tenant_experiments import take_part
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -97,8 +98,8 @@ class SearchService:
     container: Container
 
     @requires(Scope.READ)
-    async def run_search(self, caller: Principal, request: SearchRequest) -> Retrieval:
-        """Return passages, facts and themes.
+    async def run_search(self, caller: Principal, request: SearchRequest, *, within: Filter | None = None) -> Retrieval:
+        """Return passages, facts and themes of the documents that pass ``within``, see `DocumentSets.select_documents`.
 
         Raises:
             InvalidRequest: a value is outside its limits.
@@ -106,7 +107,7 @@ class SearchService:
             StoreUnavailable: a store that the strategy requires did not answer.
         """
         request, participation = take_part(self.container, caller, request)
-        built = await self.container.queries.build(caller, request)
+        built = await self.container.queries.build(caller, request, within=within)
         retrieval = await self.container.retrievers.get(built.strategy).retrieve(built.query)
         retrieval = await self.container.contradictions_of_results.attach_contradictions(built.query, retrieval)
         return participation.record_search(retrieval.with_warnings(built.warnings))
@@ -153,28 +154,30 @@ class AnswerWriting:
     container: Container
 
     @requires(Scope.READ)
-    async def write_answer(self, caller: Principal, request: AnswerRequest) -> Answer:
-        """Return the answer, or a refusal (``grounded`` False) if the documents do not contain it.
+    async def write_answer(self, caller: Principal, request: AnswerRequest, *, within: Filter | None = None) -> Answer:
+        """Return the answer, or a refusal (``grounded`` False) if the documents that pass ``within`` do not contain it.
 
         Raises:
             InvalidRequest: a value is outside its limits.
             ModelUnavailable: the language model failed, and there is no fallback.
         """
         request, participation = take_part(self.container, caller, request)
-        built = await self.container.queries.build(caller, request)
+        built = await self.container.queries.build(caller, request, within=within)
         answer = await self.container.answers.answer(built.query, **_options_of(built, request))
         recorded = _record_answer(self.container, caller, request, answer)
         return participation.record_answer(_with_warnings(recorded, built))
 
     @requires(Scope.READ)
-    async def stream_answer(self, caller: Principal, request: AnswerRequest) -> AsyncGenerator[AnswerEvent, None]:
-        """Yield the results, the checked sentences and the whole answer. A later failure is an `ErrorEvent`.
+    async def stream_answer(
+        self, caller: Principal, request: AnswerRequest, *, within: Filter | None = None
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the results, the checked sentences and the whole answer, as `write_answer`. A later failure is an `ErrorEvent`.
 
         Raises:
             AgenticRagError: the request was refused, or the search failed. Nothing was yielded yet.
         """
         request, participation = take_part(self.container, caller, request)
-        built = await self.container.queries.build(caller, request)
+        built = await self.container.queries.build(caller, request, within=within)
         started = False
         # Closing the events stops the model as soon as the caller leaves.
         async with aclosing(self.container.answers.stream(built.query, **_options_of(built, request))) as events:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentic_rag_backend.api.documentation.protocol_examples import PROTOCOL_VALUES
 from agentic_rag_backend.errors import (
     AgenticRagError,
     Conflict,
@@ -37,7 +38,6 @@ _RELATIONSHIP = "c4ca4238-a0b9-5238-8dcc-509a6f75849b"
 _REQUEST = "req_9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 _BEGUN, _ENDED = "2026-03-02T09:30:00Z", "2026-03-02T09:30:04Z"
 _TEXT = "The Harbour Authority began the tidal barrage in May 2019."
-_FILE, _CREATED = "file-5f0c7e1a9b2d5c3e8f60718293a4b5c6", 1_772_443_800
 _DETAIL = "The delay was caused by a cracked caisson."
 
 VALUES: Mapping[str, Any] = {
@@ -256,15 +256,7 @@ VALUES: Mapping[str, Any] = {
     "calls": 0,
     "low": 0.6,
     "high": 0.4,
-    # --- OpenAI's protocol
-    "FileObject.id": _FILE,
-    "FileObject.created_at": _CREATED,
-    "FileObject.status": "processed",
-    "DeletedFile.id": _FILE,
-    "bytes": 2184,
-    "filename": "minutes.md",
-    "first_id": _FILE,
-    "last_id": _FILE,
+    **PROTOCOL_VALUES,
     # --- communities and trees
     "CommunityOut.name": "The tidal barrage and its delay",
     "NodeOut.name": "The tidal barrage and its delay",

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentic_rag_backend.domain.filters import Filter, narrow_filter
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Rerank
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
@@ -283,8 +284,10 @@ class QueryBuilder:
         self._synthetic_questions = synthetic_questions
         self._rerank = rerank
 
-    async def build(self, caller: Principal, request: SearchRequest | DualLevelRequest) -> BuiltQuery:
-        """Return the query for a request.
+    async def build(
+        self, caller: Principal, request: SearchRequest | DualLevelRequest, *, within: Filter | None = None
+    ) -> BuiltQuery:
+        """Return the query for a request, whose results also pass the filter ``within``.
 
         Raises:
             InvalidRequest: the strategy is unknown, or it does not accept an option, filter or weight of the request.
@@ -306,7 +309,7 @@ class QueryBuilder:
             rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
         with in_field("corrective"):
             corrective = resolve_correction(request.corrective, strategy, CORRECTABLE)
-        filters = await self._links.resolve(caller.tenant, parsed)
+        filters = narrow_filter(within, await self._links.resolve(caller.tenant, parsed))
         session_id = options.get("session_id")
         query = Query(
             tenant=caller.tenant,

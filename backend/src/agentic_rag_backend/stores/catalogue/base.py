@@ -38,6 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
+from agentic_rag_backend.stores.catalogue.documents.set_catalogue import DocumentSetCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import DatasetCatalogue, without_quotes
 from agentic_rag_backend.stores.catalogue.evaluation.experiment_catalogue import ExperimentCatalogue
 from agentic_rag_backend.stores.catalogue.evaluation.question_log import AskedQuestionCatalogue
@@ -102,6 +103,7 @@ __all__ = [
     "DocumentCatalogue",
     "DocumentHeader",
     "DocumentRecord",
+    "DocumentSetCatalogue",
     "DocumentStatus",
     "Enqueue",
     "EvaluationRecord",
@@ -163,6 +165,7 @@ class Catalogue:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.documents = DocumentCatalogue(database)
+        self.document_sets = DocumentSetCatalogue(database)
         self.model_results = ModelResultCatalogue(database)
         self.questions = QuestionCatalogue(database)
         self.jobs = JobCatalogue(database)

@@ -598,6 +598,31 @@ search_sessions = Table(
 )
 Index("ix_search_sessions_used", search_sessions.c.tenant_id, search_sessions.c.used_at, search_sessions.c.digest)
 
+# Sets of documents: members, or the documents that pass a filter.
+document_sets = Table(
+    "document_sets",
+    metadata,
+    _tenant_column(),
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("filter", Json),  # null: the set has members
+    Column("created_at", UtcDateTime, nullable=False),
+)
+Index("ix_document_sets_created", document_sets.c.tenant_id, document_sets.c.created_at, document_sets.c.id)
+document_set_members = Table(
+    "document_set_members",
+    metadata,
+    _tenant_column(),
+    Column("set_id", String, primary_key=True),
+    Column("document_id", String, primary_key=True),
+    Column("batch_id", String),
+    Column("added_at", UtcDateTime, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "set_id"], ["document_sets.tenant_id", "document_sets.id"]),
+)
+Index("ix_document_set_members_document", document_set_members.c.tenant_id, document_set_members.c.document_id)
+
 evaluation_datasets = Table(
     "evaluation_datasets",
     metadata,

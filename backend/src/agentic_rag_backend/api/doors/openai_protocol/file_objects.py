@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from agentic_rag_backend.api.doors.openai_protocol.object_pages import ProtocolObject
 from agentic_rag_backend.domain.document import Document, DocumentState
@@ -38,13 +38,21 @@ def document_id_of(file_id: str) -> str:
 
 
 @contextmanager
-def name_file(file_id: str) -> Iterator[str]:
-    """Yield the id of a file's document. An unknown document of the block is reported by the file's id."""
-    document_id = document_id_of(file_id)
+def name_files(file_ids: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the ids of the files' documents. An unknown document of the block is reported by the file's id."""
+    by_document = {document_id_of(file_id): file_id for file_id in file_ids}
     try:
-        yield document_id
-    except NotFound:
-        raise _unknown_file(file_id) from None
+        yield list(by_document)
+    except NotFound as error:
+        unknown = next((file_id for document_id, file_id in by_document.items() if document_id in error.message), None)
+        raise (error if unknown is None else _unknown_file(unknown)) from None
+
+
+@contextmanager
+def name_file(file_id: str) -> Iterator[str]:
+    """Yield the id of a file's document, as `name_files` does."""
+    with name_files([file_id]) as document_ids:
+        yield document_ids[0]
 
 
 def _unknown_file(file_id: str) -> NotFound:
@@ -64,6 +72,11 @@ def _status_of(state: DocumentState) -> FileStatus:
     if state.in_processing:
         return "uploaded"
     return "processed" if state in (DocumentState.READY, DocumentState.PARTIAL) else "error"
+
+
+def attributes_of(metadata: Mapping[str, Any]) -> dict[str, str | bool | float]:
+    """Return the texts, numbers and booleans of a document's metadata."""
+    return {name: value for name, value in metadata.items() if isinstance(value, str | bool | int | float)}
 
 
 class FileObject(ProtocolObject):

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from fastapi import Depends, Query
 from pydantic import BaseModel
 
 from agentic_rag_backend.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlace:
+    """The place of a page in a list. ``after`` is the id of the object before it."""
+
+    limit: int
+    oldest_first: bool
+    after: str | None
+
+
+async def _read_place(
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    order: Annotated[Literal["asc", "desc"], Query(description="by the time of creation")] = "desc",
+    after: Annotated[str | None, Query(max_length=100, description="id of the object before the page")] = None,
+    before: Annotated[str | None, Query(max_length=100, description="refused: use `after`")] = None,
+) -> PagePlace:
+    if before is not None:
+        raise InvalidRequest("pages before an object are not supported; use 'after' and 'order'", field="before")
+    return PagePlace(limit, order == "asc", after)
+
+
+Place = Annotated[PagePlace, Depends(_read_place)]
 
 
 class ProtocolObject(BaseModel):
@@ -18,19 +42,6 @@ class ProtocolObject(BaseModel):
 
 
 Item = TypeVar("Item", bound=ProtocolObject)
-Order = Annotated[Literal["asc", "desc"], Query(description="by the time of creation")]
-After = Annotated[str | None, Query(max_length=100, description="id of the object before the page")]
-
-
-async def _refuse_before(before: Annotated[str | None, Query(max_length=100, description="refused: use `after`")] = None) -> None:
-    if before is not None:
-        raise InvalidRequest(
-            "pages before an object are not supported; use 'after', and 'order' for the direction", field="before"
-        )
-
-
-OnlyForward = Depends(_refuse_before)
-"""Refuses a page that ends before an object."""
 
 
 class ObjectPage(BaseModel, Generic[Item]):
@@ -44,6 +55,6 @@ class ObjectPage(BaseModel, Generic[Item]):
 
     @classmethod
     def of(cls, items: Sequence[Item], *, has_more: bool) -> Self:
-        """Return the page of objects that have an id."""
+        """Return the page of some objects."""
         first_id, last_id = (items[0].id, items[-1].id) if items else (None, None)
         return cls(data=list(items), first_id=first_id, last_id=last_id, has_more=has_more)

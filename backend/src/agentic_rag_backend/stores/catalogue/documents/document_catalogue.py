@@ -28,6 +28,7 @@ from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, public_key, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
+from agentic_rag_backend.stores.catalogue.tables import document_set_members as members
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
 _SCOPE = "documents"
@@ -130,7 +131,7 @@ def list_documents(
             selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=not oldest_first))
         )
         rows = connection.execute(statement.limit(size)).mappings().all()
-        matching_rows.extend(row for row in rows if filter is None or _passes_filter(row, filter))
+        matching_rows.extend(row for row in rows if filter is None or passes_filter(row, filter))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
@@ -152,12 +153,17 @@ def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:
         statement = statement.where(documents.c.key == matching.key)
     if matching.parent_id is not None:
         statement = statement.where(documents.c.parent_id == matching.parent_id)
+    if matching.set_id is not None:
+        added = (members.c.tenant_id == tenant.value, members.c.set_id == matching.set_id)
+        batch = () if matching.batch_id is None else (members.c.batch_id == matching.batch_id,)
+        statement = statement.where(documents.c.id.in_(select(members.c.document_id).where(*added, *batch)))
     for document_id in _required_ids(matching.filter):
         statement = statement.where(documents.c.id == document_id)
     return statement
 
 
-def _passes_filter(row: RowMapping, filter: Filter) -> bool:
+def passes_filter(row: RowMapping, filter: Filter) -> bool:
+    """Return whether a row of `documents` passes a filter."""
     key = public_key(row["key"], row["content_hash"])
     return matches_filter(filter, filterable_fields(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 

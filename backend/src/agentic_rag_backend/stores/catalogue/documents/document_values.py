@@ -46,6 +46,10 @@ class Matching:
     states: frozenset[DocumentState] = frozenset()
     key: str | None = None
     parent_id: str | None = None
+    set_id: str | None = None
+    """Only members of this set of documents."""
+    batch_id: str | None = None
+    """Only members of a set that were added by this request."""
 
 
 EVERY_DOCUMENT = Matching()

@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.operations import (
     require_revision,
 )
 from agentic_rag_backend.stores.catalogue.tables import document_changes as changes
+from agentic_rag_backend.stores.catalogue.tables import document_set_members as members
 from agentic_rag_backend.stores.catalogue.tables import documents, tenants
 
 CHANGES_KEPT = 10_000
@@ -150,6 +151,7 @@ def _hide_document(
     raise_state_version(connection, tenant, content=True)
     record_change(connection, tenant, document_id, 0)
     remove_texts(connection, tenant, document_id)
+    connection.execute(delete(members).where(members.c.tenant_id == tenant.value, members.c.document_id == document_id))
     enqueue(connection, tenant, job)
     return job
 

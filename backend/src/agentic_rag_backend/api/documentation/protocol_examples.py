@@ -1,0 +1,46 @@
+"""Values of the examples of OpenAI's protocol; see `response_examples`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_FILE, _CREATED = "file-5f0c7e1a9b2d5c3e8f60718293a4b5c6", 1_772_443_800
+_STORE, _BATCH = f"vs_{_FILE[5:]}", f"vsfb_{_FILE[5:]}"
+_TEXT = "The delay was caused by a cracked caisson."
+
+PROTOCOL_VALUES: Mapping[str, Any] = {
+    "FileObject.id": _FILE,
+    "FileObject.created_at": _CREATED,
+    "FileObject.status": "processed",
+    "DeletedFile.id": _FILE,
+    "file_id": _FILE,
+    "vector_store_id": _STORE,
+    "ObjectPage_StoreObject_.first_id": _STORE,
+    "ObjectPage_StoreObject_.last_id": _STORE,
+    "StoreObject.id": _STORE,
+    "StoreObject.created_at": _CREATED,
+    "StoreObject.name": "Minutes",
+    "StoreObject.metadata": {"team": "harbour"},
+    "StoreObject.filter": None,
+    "StoreObject.status": "completed",
+    "DeletedStore.id": _STORE,
+    "last_active_at": _CREATED,
+    "file_counts": {"in_progress": 0, "completed": 3, "cancelled": 0, "failed": 0, "total": 3},
+    "usage_bytes": 2184,
+    "StoreFile.id": _FILE,
+    "StoreFile.created_at": _CREATED,
+    "StoreFile.status": "completed",
+    "last_error": None,
+    "attributes": {"category": "minutes", "year": 2019},
+    "DetachedFile.id": _FILE,
+    "StoreFileBatch.id": _BATCH,
+    "StoreFileBatch.created_at": _CREATED,
+    "StoreFileBatch.status": "completed",
+    "search_query": ["Why was the tidal barrage delayed?"],
+    "StoreResult.content": [{"type": "text", "text": _TEXT}],
+    "bytes": 2184,
+    "filename": "minutes.md",
+    "first_id": _FILE,
+    "last_id": _FILE,
+}
