@@ -7,8 +7,8 @@ from alembic import op
 
 from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
 
-revision = "0028"
-down_revision = "0027"
+revision = "0030"
+down_revision = "0029"
 branch_labels = None
 depends_on = None
 
