@@ -78,10 +78,21 @@ def _file_filter(value: str, key: str = "document_id") -> dict[str, Any]:
     return {"query": "society eels", "filters": {"type": "eq", "key": key, "value": value}}
 
 
+def _file_search(stores: list[str], **more: Any) -> dict[str, Any]:
+    tool = {"type": "file_search", "vector_store_ids": stores, **more}
+    return {"input": "society eels", "tools": [tool], "include": ["file_search_call.results"]}
+
+
 _OPERATORS = Case("tenant", "path", status=403)
 CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /openai/v1/chat/completions": (
         Case("tenant", "model", {"model": "{id}", "messages": [{"role": "user", "content": "eels"}]}),
+    ),
+    "POST /openai/v1/responses": (
+        Case("tenant", "model", {"model": "{id}", "input": "eels"}),
+        Case("store", "tool", _file_search(["{id}"])),
+        Case("store", "second store", _file_search(["vs_all", "{id}"])),
+        Case("document", "filter", _file_search(["vs_all"], filters=_file_filter("{id}")["filters"]), status=200),
     ),
     "GET /openai/v1/models": NO_ID,
     "GET /openai/v1/models/{model}": (Case("tenant"), Case("document")),
@@ -512,6 +523,8 @@ _VOLATILE: tuple[tuple[str, str], ...] = (
     (r'"requestId":"[^"]*"', '"requestId":""'),
     (r'"timestamp":"[^"]*"', '"timestamp":""'),
     (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),
+    (r'"(resp|fs|msg)_[0-9a-f]{32}"', '""'),
+    (r'"created_at":\d+', '"created_at":0'),
     (r'"(id|answer_id)":"a_[0-9a-f]{32}"', r'"\1":""'),
     # The id of a submission.
     (r'"data":\{"id":"[^"]*","scores"', '"data":{"id":"","scores"'),

@@ -90,9 +90,9 @@ class DocumentSets:
     ) -> tuple[Sequence[DocumentSet], bool]:
         """Return a page of sets, and whether more follow. The set of all documents is the first one in both directions."""
         first_sets = [await self.get_set(caller, ALL_DOCUMENTS)] if after is None else []
-        place = None if after == ALL_DOCUMENTS else after
+        after_id = None if after == ALL_DOCUMENTS else after
         page = await self.container.catalogue.document_sets.page(
-            caller.tenant.id, limit=limit, after=place, oldest_first=oldest_first
+            caller.tenant.id, limit=limit, after=after_id, oldest_first=oldest_first
         )
         items = (*first_sets, *page.items)
         return items[:limit], len(items) > limit or page.next_cursor is not None

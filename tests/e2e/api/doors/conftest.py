@@ -10,6 +10,18 @@ import openai
 import pytest_asyncio
 from tests.e2e.api.conftest import Client, World
 
+QUESTION = "Why was the tidal barrage delayed?"
+QUESTIONS = (
+    QUESTION,
+    "Who leads the Harbour Authority?",
+    "When did the Harbour Authority begin the tidal barrage?",
+    "What did the Amberquoll Society object to?",
+    "Who won the football world cup in 1966?",
+    "Who delivered the caisson?",
+    "What are the main themes of these documents?",
+    "How many moons does Jupiter have?",
+)
+
 
 def client_for(world: World, caller: Client, **options: Any) -> openai.AsyncOpenAI:
     """Return the official client of a caller."""

@@ -11,21 +11,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sampling import sampled
 from tests.e2e.api.conftest import DUAL_LEVEL, World
-from tests.e2e.api.doors.conftest import client_for
+from tests.e2e.api.doors.conftest import QUESTION, QUESTIONS, client_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-QUESTION = "Why was the tidal barrage delayed?"
-QUESTIONS = (
-    QUESTION,
-    "Who leads the Harbour Authority?",
-    "When did the Harbour Authority begin the tidal barrage?",
-    "What did the Amberquoll Society object to?",
-    "Who won the football world cup in 1966?",
-    "Who delivered the caisson?",
-    "What are the main themes of these documents?",
-    "How many moons does Jupiter have?",
-)
 
 
 async def ask_streamed(client: openai.AsyncOpenAI, question: str, **options: Any) -> tuple[str, list[Any], Any]:

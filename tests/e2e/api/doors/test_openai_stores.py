@@ -7,11 +7,9 @@ from typing import Any
 import openai
 import pytest
 from tests.e2e.api.conftest import World
-from tests.e2e.api.doors.conftest import client_for
+from tests.e2e.api.doors.conftest import QUESTION, client_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-QUESTION = "Why was the tidal barrage delayed?"
 
 
 def file_of(world: World, key: str, tenant: str = "alpha") -> str:

@@ -249,7 +249,7 @@ def _ids(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def test_ids_in_examples_have_the_form_of_real_ids(document: dict[str, Any]) -> None:
     """Ids of tenants begin with ``t_`` and ids of answers with ``a_``; others are UUIDs, or OpenAI's."""
-    prefixed = r"((chatcmpl-req|a|t|vs|vsfb|resp|msg|fs)_|file-)[0-9a-f]{32}"
+    prefixed = r"((chatcmpl-req|a|t|vs|vsfb|resp|msg|fs)_|file-)[0-9a-f]{32}|vs_all"
     real = re.compile(rf"({prefixed}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})\Z")
     examples = [
         (name, content["example"])

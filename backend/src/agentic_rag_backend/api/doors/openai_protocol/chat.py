@@ -23,15 +23,14 @@ from agentic_rag_backend.api.doors.openai_protocol.conversations import (
 )
 from agentic_rag_backend.api.doors.openai_protocol.interface_tasks import do_task, is_task
 from agentic_rag_backend.api.doors.openai_protocol.reply_schemas import ERRORS, ChatCompletion
-from agentic_rag_backend.api.doors.openai_protocol.route import OPENAI_PATH, OpenAIRoute, UnknownModel, error_body
+from agentic_rag_backend.api.doors.openai_protocol.route import OPENAI_PATH, OpenAIRoute, UnknownModel, error_body, stream_events
 from agentic_rag_backend.api.doors.permalinks import Permalinks
 from agentic_rag_backend.api.requests.bodies import QUERY_BYTES, reads
 from agentic_rag_backend.api.responses.error_responses import request_id_of
-from agentic_rag_backend.api.responses.streaming import HEARTBEAT_S, Events, check_admission
+from agentic_rag_backend.api.responses.streaming import Events
 from agentic_rag_backend.api.schemas.questions.questions import HISTORY_BYTES, QUESTION_BYTES
 from agentic_rag_backend.application.questions import AnswerRequest, read_request
 from agentic_rag_backend.domain.answer import Answer
-from agentic_rag_backend.errors import AgenticRagError
 
 router = APIRouter(prefix=OPENAI_PATH, tags=["openai"], route_class=OpenAIRoute, responses=ERRORS)
 _CONTENT = {
@@ -129,11 +128,7 @@ class _Form:
 
     def respond_with_events(self, events: Events) -> EventSourceResponse:
         """Return a stream, which ends if the caller's key becomes invalid."""
-        return EventSourceResponse(
-            self._report_errors(check_admission(self._request, events, None)),
-            ping=HEARTBEAT_S,
-            ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
-        )
+        return stream_events(self._request, events, lambda error: _data_event(error_body(error)))
 
     async def make_events(self, first_event: AnswerEvent, events: AsyncGenerator[AnswerEvent, None]) -> Events:
         """Yield the chunks of an answer: its sentences, the sources, the annotations, the usage."""
@@ -170,15 +165,6 @@ class _Form:
         if self._include_usage:
             end.append(_data_event({**self._shared, "object": "chat.completion.chunk", "choices": [], "usage": usage}))
         return [*end, ServerSentEvent("[DONE]")]
-
-    @staticmethod
-    async def _report_errors(events: Events) -> Events:
-        async with aclosing(events):
-            try:
-                async for event in events:
-                    yield event
-            except AgenticRagError as error:
-                yield _data_event(error_body(error))
 
 
 def _data_event(data: dict[str, Any]) -> ServerSentEvent:

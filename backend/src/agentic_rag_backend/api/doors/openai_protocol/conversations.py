@@ -18,12 +18,13 @@ SOURCES_HEADING = "\n\n**Sources**\n"
 NEAREST_HEADING = "\n\n**Nearest passages**\n"
 _MAX_MESSAGES = 1000
 _QUOTE_CHARACTERS = 300
+_TEXT_PARTS = ("text", "input_text", "output_text")
 _MARKDOWN = re.compile(r"[\\`*\[\]<>&]")
 """Characters that begin code, emphasis, links, pictures or HTML. Titles and quotes come from documents."""
 
 
 class ContentPart(BaseModel):
-    """A part of a message. Only texts are read."""
+    """A part of a message. Only texts are read, those of the model's earlier responses too."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -43,7 +44,7 @@ class ChatMessage(BaseModel):
     def text(self) -> str:
         """The text of all parts."""
         if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.type == "text" and part.text)
+            return "\n".join(part.text for part in self.content if part.type in _TEXT_PARTS and part.text)
         return self.content or ""
 
 
@@ -71,7 +72,7 @@ class ChatBody(BaseModel):
     stream_options: StreamOptions | None = None
 
 
-def read_conversation(messages: Sequence[ChatMessage]) -> tuple[str, list[dict[str, str]]]:
+def read_conversation(messages: Sequence[ChatMessage], *, field: str = "messages") -> tuple[str, list[dict[str, str]]]:
     """Return the question, which is the last message of the user, and the turns before it, at most `MAX_TURNS`.
 
     Messages of other roles than user and assistant are left out, and so are the sources below earlier answers.
@@ -82,11 +83,11 @@ def read_conversation(messages: Sequence[ChatMessage]) -> tuple[str, list[dict[s
     position = next((number for number in reversed(range(len(messages))) if messages[number].role == "user"), None)
     question = "" if position is None else messages[position].text.strip()
     if position is None or not question:
-        raise InvalidRequest("messages must contain a message of the role 'user' with a text", field="messages")
+        raise InvalidRequest(f"{field} must contain a message of the role 'user' with a text", field=field)
     if len(question) > MAX_QUERY_CHARACTERS:
         raise InvalidRequest(
             f"the last message of the user may have at most {MAX_QUERY_CHARACTERS} characters; got {len(question)}",
-            field="messages",
+            field=field,
         )
     turns = []
     for message in messages[:position]:

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer, container_of
 from agentic_rag_backend.api.doors.openai_protocol.file_objects import DeletedFile, FileObject, name_file
-from agentic_rag_backend.api.doors.openai_protocol.object_pages import ObjectPage, Place
+from agentic_rag_backend.api.doors.openai_protocol.object_pages import ObjectPage, Position
 from agentic_rag_backend.api.doors.openai_protocol.reply_schemas import ERRORS
 from agentic_rag_backend.api.doors.openai_protocol.route import OPENAI_PATH, OpenAIRoute
 from agentic_rag_backend.api.requests.bodies import media_type_of, read_form, reads, text_field
@@ -85,14 +85,16 @@ async def _read_upload(form: FormData) -> Upload:
 async def list_files(
     services: Services,
     caller: Reader,
-    place: Place,
+    position: Position,
     purpose: Annotated[str | None, Query(max_length=40, description="other purposes than `assistants` have no files")] = None,
 ) -> ObjectPage[FileObject]:
     """List all documents of the tenant as files."""
     if purpose is not None and purpose not in PURPOSES:
         return ObjectPage[FileObject](data=[], has_more=False)
-    with nullcontext() if place.after is None else name_file(place.after) as after:
-        page = await services.documents.list_documents(caller, limit=place.limit, after=after, oldest_first=place.oldest_first)
+    with nullcontext() if position.after is None else name_file(position.after) as after:
+        page = await services.documents.list_documents(
+            caller, limit=position.limit, after=after, oldest_first=position.oldest_first
+        )
     files = [FileObject.of(document) for document in page.items]
     return ObjectPage[FileObject].of(files, has_more=page.next_cursor is not None)
 

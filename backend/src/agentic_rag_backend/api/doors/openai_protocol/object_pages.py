@@ -13,26 +13,26 @@ from agentic_rag_backend.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)
-class PagePlace:
-    """The place of a page in a list. ``after`` is the id of the object before it."""
+class PagePosition:
+    """The position of a page in a list. ``after`` is the id of the object before it."""
 
     limit: int
     oldest_first: bool
     after: str | None
 
 
-async def _read_place(
+async def _read_position(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     order: Annotated[Literal["asc", "desc"], Query(description="by the time of creation")] = "desc",
     after: Annotated[str | None, Query(max_length=100, description="id of the object before the page")] = None,
     before: Annotated[str | None, Query(max_length=100, description="refused: use `after`")] = None,
-) -> PagePlace:
+) -> PagePosition:
     if before is not None:
         raise InvalidRequest("pages before an object are not supported; use 'after' and 'order'", field="before")
-    return PagePlace(limit, order == "asc", after)
+    return PagePosition(limit, order == "asc", after)
 
 
-Place = Annotated[PagePlace, Depends(_read_place)]
+Position = Annotated[PagePosition, Depends(_read_position)]
 
 
 class ProtocolObject(BaseModel):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class TokenCounts(BaseModel):
@@ -100,6 +100,32 @@ class EmbeddingPage(BaseModel):
     model: str
     data: list[EmbeddingEntry]
     usage: EmbeddingTokens
+
+
+class ResponseTokens(BaseModel):
+    """Tokens of a response; 0 if no model wrote it."""
+
+    input_tokens: int
+    input_tokens_details: dict[str, int]
+    output_tokens: int
+    output_tokens_details: dict[str, int]
+    total_tokens: int
+
+
+class ResponseObject(BaseModel):
+    """A response. ``output`` has the file search, if there is one, and the message. The last two fields are not OpenAI's."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["completed", "in_progress", "failed"]
+    model: str
+    output: list[dict[str, Any]]
+    usage: ResponseTokens | None
+    answer_id: str | None = Field(None, description="id for POST /feedback")
+    grounded: bool | None = Field(None, description="false: the documents do not contain the answer")
 
 
 class ErrorContent(BaseModel):

@@ -20,7 +20,7 @@ from agentic_rag_backend.api.doors.openai_protocol.file_search import (
     StoreSearch,
     merge_hits,
 )
-from agentic_rag_backend.api.doors.openai_protocol.object_pages import ObjectPage, PagePlace, Place
+from agentic_rag_backend.api.doors.openai_protocol.object_pages import ObjectPage, PagePosition, Position
 from agentic_rag_backend.api.doors.openai_protocol.reply_schemas import ERRORS
 from agentic_rag_backend.api.doors.openai_protocol.route import OPENAI_PATH, OpenAIRoute
 from agentic_rag_backend.api.doors.openai_protocol.vector_store_bodies import (
@@ -79,11 +79,11 @@ async def _describe(services: Application, caller: Principal, sets: Sequence[Doc
 
 
 @router.get("/vector_stores", summary="List vector stores")
-async def list_stores(services: Services, caller: Reader, place: Place) -> ObjectPage[StoreObject]:
+async def list_stores(services: Services, caller: Reader, position: Position) -> ObjectPage[StoreObject]:
     """List stores. The first one is `vs_all`, which has all files."""
-    with nullcontext() if place.after is None else name_store(place.after) as after:
+    with nullcontext() if position.after is None else name_store(position.after) as after:
         sets, has_more = await services.document_sets.list_sets(
-            caller, limit=place.limit, after=after, oldest_first=place.oldest_first
+            caller, limit=position.limit, after=after, oldest_first=position.oldest_first
         )
     return ObjectPage[StoreObject].of(await _describe(services, caller, sets), has_more=has_more)
 
@@ -149,29 +149,29 @@ async def list_store_files(
     services: Services,
     caller: Reader,
     vector_store_id: str,
-    place: Place,
+    position: Position,
     status: Status = None,
 ) -> ObjectPage[StoreFile]:
     """List files by the time of their upload."""
-    return await _list_files(services, caller, vector_store_id, place, status)
+    return await _list_files(services, caller, vector_store_id, position, status)
 
 
 async def _list_files(
     services: Application,
     caller: Principal,
     store_id: str,
-    place: PagePlace,
+    position: PagePosition,
     status: FileState | None,
     batch_id: str | None = None,
 ) -> ObjectPage[StoreFile]:
     states = () if status is None else STATES[status]
-    with name_store(store_id) as set_id, nullcontext() if place.after is None else name_file(place.after) as after:
+    with name_store(store_id) as set_id, nullcontext() if position.after is None else name_file(position.after) as after:
         page = await services.document_sets.list_documents(
             caller,
             set_id,
-            limit=place.limit,
+            limit=position.limit,
             after=after,
-            oldest_first=place.oldest_first,
+            oldest_first=position.oldest_first,
             states=states,
             batch_id=batch_id,
         )
@@ -233,9 +233,9 @@ async def list_batch_files(
     caller: Reader,
     vector_store_id: str,
     batch_id: str,
-    place: Place,
+    position: Position,
     status: Status = None,
 ) -> ObjectPage[StoreFile]:
     """List the files of a batch that are still in the store."""
     await get_batch(services, caller, vector_store_id, batch_id)
-    return await _list_files(services, caller, vector_store_id, place, status, batch_id=batch_id)
+    return await _list_files(services, caller, vector_store_id, position, status, batch_id=batch_id)

@@ -159,8 +159,8 @@ def count_matching(connection: Connection, tenant: TenantId, filters: Mapping[st
     undeleted = (documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None))
     if not any(filters.values()):
         by_state = select(documents.c.state, *_SIZES).where(*undeleted).group_by(documents.c.state)
-        counted = _read_counts((None, *row) for row in connection.execute(by_state)).get(None, StateCounts())
-        return dict.fromkeys(filters, counted)
+        total = _read_counts((None, *row) for row in connection.execute(by_state)).get(None, StateCounts())
+        return dict.fromkeys(filters, total)
     states: dict[str, Counter[DocumentState]] = {key: Counter() for key in filters}
     sizes: Counter[str] = Counter()
     columns = (documents.c[name] for name in ("id", "key", "title", "content_hash", "metadata", "state", "size_bytes"))
@@ -177,10 +177,10 @@ _SIZES = (func.count(), func.coalesce(func.sum(documents.c.size_bytes), 0))
 
 
 def _count_members(connection: Connection, tenant: TenantId, condition: ColumnElement[bool]) -> dict[str, StateCounts]:
-    same = and_(documents.c.tenant_id == members.c.tenant_id, documents.c.id == members.c.document_id)
+    of_document = and_(documents.c.tenant_id == members.c.tenant_id, documents.c.id == members.c.document_id)
     statement: Select[Any] = (
         select(members.c.set_id, documents.c.state, *_SIZES)
-        .select_from(members.join(documents, same))
+        .select_from(members.join(documents, of_document))
         .where(members.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), condition)
         .group_by(members.c.set_id, documents.c.state)
     )
