@@ -29,7 +29,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
 BASE = "/api/v1"
-DOORS = ("/openai/", "/retrieval")
+DOORS = ("/openai/", "/retrieval", "/v1/", "/v2/")
 """Beginnings of addresses of other protocols, whose errors are no problems."""
 OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
 DUAL_LEVEL = "DUAL_LEVEL_RETRIEVAL_ENABLED"

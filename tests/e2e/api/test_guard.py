@@ -168,7 +168,7 @@ async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: 
 
 
 def counted(route: str, status: int) -> float:
-    labels = {"method": "POST", "route": BASE + route, "status": str(status)}
+    labels = {"method": "POST", "route": BASE + route, "status": str(status), "door": "api"}
     return REGISTRY.get_sample_value("agentic_rag_http_requests_total", labels) or 0.0
 
 

@@ -138,6 +138,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /openai/v1/vector_stores/{vector_store_id}/file_batches": (Case("store", "path", {"file_ids": ["file-" + "0" * 32]}),),
     "GET /openai/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}": (Case("store"),),
     "GET /openai/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files": (Case("store"),),
+    "POST /v1/rerank": (Case("tenant", "model", {"model": "{id}", "query": "eels", "documents": ["eels"]}, status=422),),
+    "POST /v2/rerank": (Case("tenant", "model", {"model": "{id}", "query": "eels", "documents": ["eels"]}, status=422),),
     "POST /retrieval": (
         Case("tenant", "knowledge id", {"knowledge_id": "{id}", "query": "eels"}),
         Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),

@@ -154,10 +154,10 @@ async def test_requests_are_counted_by_route_template_and_status() -> None:
         after = await counted(probe)
     new = {line: count - before.get(line, 0) for line, count in after.items() if count != before.get(line, 0)}
     assert new == {
-        'agentic_rag_http_requests_total{method="GET",route="/health/live",status="200"}': 2,
-        'agentic_rag_http_requests_total{method="GET",route="unmatched",status="404"}': 1,
-        'agentic_rag_http_requests_total{method="GET",route="/api/v1/documents/{document_id}",status="401"}': 1,
-        'agentic_rag_http_requests_total{method="GET",route="/metrics",status="200"}': 1,
+        'agentic_rag_http_requests_total{door="api",method="GET",route="/health/live",status="200"}': 2,
+        'agentic_rag_http_requests_total{door="api",method="GET",route="unmatched",status="404"}': 1,
+        'agentic_rag_http_requests_total{door="api",method="GET",route="/api/v1/documents/{document_id}",status="401"}': 1,
+        'agentic_rag_http_requests_total{door="api",method="GET",route="/metrics",status="200"}': 1,
     }
 
 

@@ -47,4 +47,4 @@ def test_names_beyond_the_bound_are_one() -> None:
     assert len(_models() - before) <= MAX_NAMES + 1
     assert any(f'model="{OTHER}"' in line and f'purpose="{OTHER}"' in line for line in lines)
     assert not any("BREW" in line for line in lines)
-    assert value("agentic_rag_http_requests_total", method=OTHER, route="unmatched", status="405") >= 3 * MAX_NAMES
+    assert value("agentic_rag_http_requests_total", method=OTHER, route="unmatched", status="405", door="api") >= 3 * MAX_NAMES

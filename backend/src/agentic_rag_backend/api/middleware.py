@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agentic_rag_backend.api.doors.door_names import name_door
 from agentic_rag_backend.api.responses.error_responses import crash, problem
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -46,11 +47,12 @@ class RequestContext:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         response = _Response(send, request_id, scope["method"])
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        door = name_door(scope["path"])
+        with structlog.contextvars.bound_contextvars(request_id=request_id, door=door):
             try:
                 await self._serve(scope, receive, response)
             finally:
-                _report(scope, response, tenant=state.get("tenant"))
+                _report(scope, response, door, tenant=state.get("tenant"))
                 # The endpoint may have bound more values, such as the tenant. They end with the request.
                 structlog.contextvars.clear_contextvars()
 
@@ -126,11 +128,12 @@ def _reschedule(scope: Scope, at: float | None) -> None:
     timeout.reschedule(at)
 
 
-def _report(scope: Scope, response: _Response, *, tenant: str | None) -> None:
+def _report(scope: Scope, response: _Response, door: str, *, tenant: str | None) -> None:
     """Log and count a request; the status is 0 if the caller disconnected."""
     route = getattr(scope.get("route"), "path", None)
     duration_s = time.perf_counter() - response.received_at
-    count_request(response.method, _template(scope["path"], route), response.status, response.first_byte_s or duration_s)
+    template = _template(scope["path"], route)
+    count_request(response.method, template, response.status, response.first_byte_s or duration_s, door=door)
     _log.info(
         "request",
         method=response.method,

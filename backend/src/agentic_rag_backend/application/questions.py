@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -29,6 +29,7 @@ from agentic_rag_backend.retrieval.requests.search_requests import (
     PassageRequest,
     SearchRequest,
 )
+from agentic_rag_backend.retrieval.rerank.text_reranking import RankedTexts
 from agentic_rag_backend.tenancy.features import QUESTION_LOG
 from agentic_rag_backend.wording import message_of
 
@@ -123,6 +124,11 @@ class SearchService:
         built = await self.container.queries.build(caller, request)
         explanation = await self.container.explainer.explain(built.query, request.document_id, strategy=built.strategy)
         return replace(explanation, trace=replace(explanation.trace, warnings=(*built.warnings, *explanation.trace.warnings)))
+
+    @requires(Scope.READ)
+    async def rank_texts(self, caller: Principal, question: str, texts: Sequence[str], reranker: str) -> RankedTexts:
+        """Return the scores of texts that the caller brings. See `TextReranking.rank_texts`."""
+        return await self.container.text_reranking.rank_texts(caller.tenant, question, texts, reranker)
 
     @requires(Scope.READ)
     async def search_levels(self, caller: Principal, request: DualLevelRequest) -> DualLevelResult:

@@ -103,6 +103,7 @@ from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
 from agentic_rag_backend.retrieval.requests.builder import QueryBuilder, RequestDefaults, RerankRequests
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.rerank.scored import TokenVectorCache
+from agentic_rag_backend.retrieval.rerank.text_reranking import TextReranking
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -580,6 +581,12 @@ class Container:
                 endpoint=self._adapters.rerank_endpoint,
             )
         )
+
+    @cached_property
+    def text_reranking(self) -> TextReranking:
+        """Orders texts that callers bring."""
+        defaults = rerank_defaults(self.settings)
+        return TextReranking(self.rerankers, defaults.reranker, defaults.timeout_s)
 
     @cached_property
     def retrieval_parts(self) -> Parts:

@@ -28,13 +28,13 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _http_requests = Counter(
     "agentic_rag_http_requests",
     "HTTP requests that were answered, by route template and status.",
-    ["method", "route", "status"],
+    ["method", "route", "status", "door"],
     registry=REGISTRY,
 )
 _http_duration = Histogram(
     "agentic_rag_http_request_duration_seconds",
     "Seconds from the request's head to the end of the response; of a stream, to its first byte.",
-    ["method", "route"],
+    ["method", "route", "door"],
     buckets=_SECONDS,
     registry=REGISTRY,
 )
@@ -134,11 +134,14 @@ def observe_first_sentence(model: str, duration_s: float) -> None:
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def count_request(method: str, route: str, status: int, duration_s: float) -> None:
-    """Count an answered request; ``route`` is a template, ``status`` is 0 if the caller disconnected."""
+def count_request(method: str, route: str, status: int, duration_s: float, *, door: str = "api") -> None:
+    """Count an answered request; ``route`` is a template, ``status`` is 0 if the caller disconnected.
+
+    ``door`` is one of the names of `api.doors.door_names`.
+    """
     method_name = method if method in _METHODS else OTHER
-    _http_requests.labels(method_name, route, str(status)).inc()
-    _http_duration.labels(method_name, route).observe(duration_s)
+    _http_requests.labels(method_name, route, str(status), door).inc()
+    _http_duration.labels(method_name, route, door).observe(duration_s)
 
 
 def count_cache_use(cache: str, outcome: CacheUse) -> None:

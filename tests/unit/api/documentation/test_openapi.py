@@ -188,7 +188,7 @@ async def test_head_is_get_without_its_body(http: httpx.AsyncClient) -> None:
         assert (head.status_code, head.content) == (whole.status_code, b"")
         assert head.headers["content-type"] == whole.headers["content-type"]
     counted = REGISTRY.get_sample_value(
-        "agentic_rag_http_requests_total", {"method": "HEAD", "route": "/health/live", "status": "200"}
+        "agentic_rag_http_requests_total", {"method": "HEAD", "route": "/health/live", "status": "200", "door": "api"}
     )
     assert counted
     refused = await http.head(f"{BASE_PATH}/search")

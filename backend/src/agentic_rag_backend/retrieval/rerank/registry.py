@@ -74,7 +74,8 @@ class RerankerParts:
 class RerankerEntry:
     """One entry of ``GET /rerankers``. ``options`` is the model of its options.
 
-    A request has at least ``least`` and at most ``most`` candidates, unless it names their number.
+    A request has at least ``least`` and at most ``most`` candidates, unless it names their number. ``reads_texts``: it reads
+    nothing but the texts, and so can order texts that are not stored.
     """
 
     description: str
@@ -82,6 +83,7 @@ class RerankerEntry:
     options: type[RequestOptions] = RequestOptions
     least: int = LEAST_CANDIDATES
     most: int = MAX_CANDIDATES
+    reads_texts: bool = False
 
 
 RERANKERS: Mapping[str, RerankerEntry] = {
@@ -100,22 +102,26 @@ RERANKERS: Mapping[str, RerankerEntry] = {
     "late_interaction": RerankerEntry(
         description="MaxSim: the bundled encoder compares word pieces of question and passage",
         build=lambda p: LateInteraction(p.tokens, p.token_cache),
+        reads_texts=True,
         most=60,
     ),
     "cross_encoder": RerankerEntry(
         description="an ONNX cross-encoder reads the question and each passage together",
         build=lambda p: ScoredByModel(p.cross_encoder, remedy=_NO_CROSS_ENCODER),
+        reads_texts=True,
         most=60,
     ),
     "llm": RerankerEntry(
         description="the fast language model orders lists of passages",
         build=lambda p: Listwise(p.calls),
         options=ListwiseRequestOptions,
+        reads_texts=True,
         most=110,
     ),
     "http": RerankerEntry(
         description="a rerank endpoint in the form of Cohere or Jina",
         build=lambda p: ScoredByModel(p.endpoint, remedy=_NO_ENDPOINT),
+        reads_texts=True,
         most=100,
     ),
 }

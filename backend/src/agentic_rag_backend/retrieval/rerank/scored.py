@@ -238,10 +238,12 @@ class LateInteraction:
         for number, vectors in zip(missing_numbers, passage_vectors, strict=True):
             cached[number] = small = vectors.astype(np.float16)
             self.cache.put(keys[number], small)
-        best = max((hit.score for hit in candidates), default=0.0) or 1.0
+        best = max((hit.score for hit in candidates), default=0.0)
+        own_share = OWN_SHARE if best else 0.0  # texts that no strategy found have no score
         similar = [max_sim(question_vectors, vectors) if vectors is not None else 0.0 for vectors in cached]
         scores = {
-            hit.id: OWN_SHARE * hit.score / best + (1 - OWN_SHARE) * value for hit, value in zip(candidates, similar, strict=True)
+            hit.id: own_share * hit.score / (best or 1.0) + (1 - own_share) * value
+            for hit, value in zip(candidates, similar, strict=True)
         }
         return Reranking(scores=scores, details={"encoded": len(missing_numbers)})
 

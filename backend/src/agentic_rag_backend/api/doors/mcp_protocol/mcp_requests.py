@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentic_rag_backend.api.dependencies import Requires
+from agentic_rag_backend.api.doors.door_names import call_as
 from agentic_rag_backend.api.doors.permalinks import Permalinks
 from agentic_rag_backend.api.responses.error_responses import problem, request_id_of
 from agentic_rag_backend.domain.tenant import Scope as KeyScope
@@ -36,6 +38,10 @@ class _Caller:
 _caller: ContextVar[_Caller] = ContextVar("mcp_caller")
 
 
+_ROUTE = SimpleNamespace(path="/mcp")
+"""The route in metrics. The framework records its own kind of routes only."""
+
+
 class McpEndpoint:
     """The ASGI application at `/mcp`.
 
@@ -54,6 +60,7 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Without a valid key, the response is 401."""
+        scope["route"] = _ROUTE
         request = Request(scope, receive)
         try:
             await _admit.admit(request)
@@ -121,7 +128,8 @@ class _ApplicationApi:
     async def _request(self, method: str, path: str, **options: Any) -> Any:
         # In a task of its own: the middleware binds and clears context variables, which belong to one request.
         request = self._http.request(method, path, headers=dict(_caller.get().headers), **options)
-        response = await asyncio.create_task(request)
+        with call_as("mcp"):
+            response = await asyncio.create_task(request)
         body = response.json()
         if response.is_success:
             return body["data"]
