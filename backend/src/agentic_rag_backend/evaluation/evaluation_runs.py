@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.evaluation import (
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Principal, TenantId
 from agentic_rag_backend.domain.usage import NANOS, Usage
-from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, in_field
+from agentic_rag_backend.errors import Conflict, InvalidRequest, in_field
 from agentic_rag_backend.evaluation.pair_judge import PairJudge, largest_comparison
 from agentic_rag_backend.evaluation.question_asking import Asker, check_names
 from agentic_rag_backend.evaluation.question_loop import QuestionLoop
@@ -256,11 +256,7 @@ class EvaluationRuns:
         plan = (await self._runs.run(run.tenant, run_id)).plan
         # A run takes hours. It must neither keep documents waiting, nor run beside the tenant's other runs.
         async with lend_places():
-            try:
-                result = await run.run_until_cancellation(self._ask_alone(run, run_id, plan))
-            except NotFound:
-                await run.check_cancellation()  # whoever deletes the dataset also cancels its runs
-                raise
+            result = await run.run_until_cancellation(self._ask_alone(run, run_id, plan))
         await self._runs.save_result(run.tenant, run_id, result)
         state = JobState.PARTIAL if result["reasons"] else JobState.SUCCEEDED
         counts = {name: result[name] for name in ("cases", "asked", "reasons")}

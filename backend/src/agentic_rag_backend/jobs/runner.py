@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, NotFound, StoreUnavailable
 from agentic_rag_backend.fairness import charge_to
 from agentic_rag_backend.jobs.base import PATIENCE_S, Backoff
 from agentic_rag_backend.jobs.coordination.recovery import forgive_kills
@@ -219,7 +219,7 @@ class Runner:
         try:
             if run.job.cancel_requested:
                 raise cancellation()
-            await self._retry_step(lambda: step(run), run)
+            await self._retry_step(lambda: _step_unless_deleted(step, run), run)
         except JobStopped as stop:
             ending: AgenticRagError | JobStopped = stop
         except AgenticRagError as error:
@@ -248,6 +248,15 @@ class Runner:
                 reason = error
             _log.info("job_waits", pause_s=pause_s, code=reason.code, reason=reason.message, job=run and run.job.id)
             await (run.pause_attempts(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
+
+
+async def _step_unless_deleted(step: Step, run: Run) -> None:
+    """Run the step. If its subject was deleted, which also cancels the job, then the job ends as cancelled."""
+    try:
+        await step(run)
+    except NotFound:
+        await run.check_cancellation()
+        raise
 
 
 async def end_with_error(run: Run, failed: Failed | None, error: AgenticRagError | JobStopped) -> None:
