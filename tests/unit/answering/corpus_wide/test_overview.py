@@ -159,7 +159,14 @@ async def test_an_overview_of_a_document_has_its_central_sentences_and_its_secti
     assert "The harbour has eels because its volunteers built a ladder." in [point.statement for point in points]
     assert not any("x_eels" in point.statement or "|" in point.statement for point in points)
     assert introduce_document(points, hits) == (
-        "These sentences are the most central ones of the document “Eels”. Its sections are “Part 0”, “Part 1”, “Part 2”."
+        "These are the most central sentences of the document “Eels”. Its sections are “Part 0”, “Part 1”, “Part 2”."
     )
     assert (await select_central([], HashedWords())).points == ()
     assert introduce_document((), ()) == ""
+
+
+async def test_an_overview_of_a_document_without_a_sentence_has_its_first_lines() -> None:
+    hits = [Hit(visible=visible_of("- Rope\n- Sails\n- Rope\n- Oars", "c0", title="Sails"), score=0.0)]
+    points = (await select_central(hits, HashedWords())).points
+    assert [point.statement for point in points] == ["Rope", "Oars"]
+    assert introduce_document(points, hits) == "These are the first lines of the document “Sails”."

@@ -62,13 +62,16 @@ def test_questions_about_everything_have_no_subject() -> None:
         ("De quoi parle le document « Tide Tables » ?", "Tide Tables"),
         ("¿De qué trata el documento 'Tide Tables'?", "Tide Tables"),
         ("Give me a summary of The Tide Tables Report", "Tide Tables"),
+        ("What is Tide Tables about?", "Tide Tables"),
+        ("What does report.pdf contain?", "report.pdf"),
+        ("Worum geht es in der Datei tide-tables_2014.docx?", "tide-tables_2014.docx"),
         ("Who wrote Tide Tables?", None),
         ("What is this document about?", None),
     ],
 )
 def test_the_title_of_a_named_document_is_found(question: str, title: str | None) -> None:
     assert find_named_document(question) == title
-    assert title is None or strip_vocabulary(f"The {title} Report") == title
+    assert title is None or "." in title or strip_vocabulary(f"The {title} Report") == title
 
 
 def test_a_sentence_has_the_document_as_its_subject() -> None:

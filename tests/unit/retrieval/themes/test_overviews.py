@@ -11,6 +11,8 @@ from sample_passages import theme_of, visible_of
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.themes.overviews import READ, Overviews
+from agentic_rag_backend.stores.catalogue.documents.document_values import Matching
+from agentic_rag_backend.stores.catalogue.pages import Page
 
 
 @dataclass
@@ -22,11 +24,14 @@ class Scripted:
     async def retrieve(self, query: Query) -> Retrieval:
         return self.retrieval
 
+    async def documents(self, tenant: object, matching: Matching, *, limit: int) -> Page[Any]:
+        return Page(())
+
     async def visible_chunk_ids(self, tenant: object, documents: Sequence[str]) -> dict[str, list[str]]:
         return {documents[0]: [f"p{number}" for number in range(60)]}
 
     async def hydrate(self, tenant: object, ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        return {id: visible_of(f"text of {id}", id, title="Tide Tables") for id in ids}
+        return {id: visible_of(f"text of {id}", id, title="The Tide Tables") for id in ids}
 
 
 async def test_themes_a_named_document_or_nothing(query: Callable[..., Query]) -> None:
@@ -37,6 +42,7 @@ async def test_themes_a_named_document_or_nothing(query: Callable[..., Query]) -
         ((), "What are these documents about?", None),
         ((theme_of("t"),), "What is the document Tide Tables about?", "The Tide Tables"),
         ((theme_of("t"),), "Summarise tides-2014.pdf", "The Tide Tables"),
+        ((theme_of("t"),), "What does tides-2014.pdf contain?", "The Tide Tables"),
         ((theme_of("t"),), "What is the document Tide Table about?", None),
         ((theme_of("t"),), "Who wrote the Tide Tables?", None),
     ]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STANDING, RatedSentence, choose_sentences, make_point
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers, Point
@@ -25,7 +25,8 @@ async def select_central(hits: Sequence[Hit], encoder: TextEncoder) -> PartialAn
     """Return the sentences that say most of what the document says, in reading order.
 
     A sentence is central if the document repeats its words (SumBasic, Nenkova and Vanderwende, 2005), if its vector is near to
-    the mean of all, and if it is at the beginning, where documents introduce themselves.
+    the mean of all, and if it is at the beginning, where documents introduce themselves. Of a document without a sentence that
+    stands by itself, such as a list or a form, the first lines are returned.
 
     Args:
         hits: passages of the document, in reading order.
@@ -33,7 +34,7 @@ async def select_central(hits: Sequence[Hit], encoder: TextEncoder) -> PartialAn
     sentences = _list_sentences(hits)
     candidates = sorted(range(len(sentences)), key=lambda index: (-sentences[index].expected, index))[:EMBEDDED]
     if not candidates:
-        return PartialAnswers(())
+        return PartialAnswers(tuple(_list_first_lines(hits)))
     vectors = await encoder.embed([simplify_sentence(sentences[index].passage.text) for index in candidates])
     mean = vectors.mean(axis=0)
     rated = [
@@ -62,7 +63,25 @@ def introduce_document(points: Sequence[Point], hits: Sequence[Hit]) -> str:
     list_of_sections = f" Its sections are {', '.join(sections[:LISTED_SECTIONS])}." if sections[1:LISTED_SECTIONS] else ""
     if len(sections) > LISTED_SECTIONS:
         list_of_sections = list_of_sections.replace("Its sections are", "Its first sections are", 1)
-    return f"These sentences are the most central ones of the document “{title}”.{list_of_sections}"
+    kind = "most central sentences" if points[0].score > 0 else "first lines"
+    return f"These are the {kind} of the document “{title}”.{list_of_sections}"
+
+
+def _list_first_lines(hits: Sequence[Hit]) -> Iterator[Point]:
+    """Yield the first different lines after the title, with the score 0."""
+    forms_read = {content_forms(hits[0].visible.document_title)} if hits else set()
+    passages = (
+        passage_of(hit.visible, sentence.start, sentence.end, 0.0)
+        for hit in hits
+        for sentence in split_sentences(hit.visible.chunk.text)
+    )
+    for passage in passages:
+        forms = content_forms(passage.text)
+        if forms and forms not in forms_read:
+            forms_read.add(forms)
+            yield make_point(passage, 0.0)
+        if len(forms_read) > MOST_SENTENCES:
+            return
 
 
 def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:

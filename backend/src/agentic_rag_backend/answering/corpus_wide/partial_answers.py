@@ -49,7 +49,7 @@ class ThemeWithPassages:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One statement of a partial answer with the passages that support it; ``score`` above 0, at most 100."""
+    """One statement of a partial answer with the passages that support it; ``score`` in [0, 100], 0 if nothing rated it."""
 
     statement: str
     passages: tuple[Passage, ...]

@@ -10,6 +10,8 @@ import re
 import unicodedata
 
 _WORD = re.compile(r"[^\W_]+")
+_WORD_OR_FILE = re.compile(r"[\w-]{1,100}\.[^\W_]{1,5}(?![\w.])|[^\W_]+")
+"""A word or the name of a file, whose parts are no vocabulary: "report.pdf"."""
 _MAX_WORDS, _MAX_CHARACTERS = 40, 400
 """A longer text has a subject."""
 
@@ -37,6 +39,10 @@ _SAYING = _split_words(
     "dicen"
 )
 """Words that ask for an overview together with documents: "What is this document about?"."""
+_OF_A_NAME = _split_words(
+    "about cover covers contain contains describe describes worum handelt beschreibt parle traite contient trata contiene"
+)
+"""Words that ask for an overview together with the title of a document: "What is Tides about?"."""
 _DOCUMENTS = _split_words(
     "document documents text texts file files source sources collection corpus corpora dataset library archive material "
     "materials page pages article articles paper papers report reports content contents everything dokument dokumente "
@@ -69,15 +75,15 @@ def asks_about_everything(question: str) -> bool:
 def find_named_document(question: str) -> str | None:
     """Return the words that may be the title of the document that the question wants an overview of, or None.
 
-    The rest of the question must ask for an overview: "What is the document Tides about?". Compare it with `strip_vocabulary` of
-    titles: "the" or "report" at the beginning or the end of a title is missing.
+    The rest of the question must ask for an overview: "What is Tides about?". The caller looks for a document with this title.
+    Compare it with `strip_vocabulary` of titles: "the" or "report" at the beginning or the end of a title is missing.
     """
     title = strip_vocabulary(question)
     if not title:
         return None
     start = question.find(title)
     question_words = [_fold(match[0]) for match in _WORD.finditer(f"{question[:start]} {question[start + len(title) :]}")]
-    return title if _asks_for_overview(question_words) else None
+    return title if _asks_for_overview(question_words) or not _OF_A_NAME.isdisjoint(question_words) else None
 
 
 def describes_itself(text: str) -> bool:
@@ -88,7 +94,7 @@ def describes_itself(text: str) -> bool:
 
 def strip_vocabulary(text: str) -> str:
     """Return ``text`` without the words at both ends that questions for an overview consist of. Empty if no other is left."""
-    matches = list(_WORD.finditer(text[:_MAX_CHARACTERS]))
+    matches = list(_WORD_OR_FILE.finditer(text[:_MAX_CHARACTERS]))
     subjects = [number for number, match in enumerate(matches) if not _is_known(_fold(match[0]))]
     return text[matches[subjects[0]].start() : matches[subjects[-1]].end()] if subjects else ""
 

@@ -11,6 +11,7 @@ from agentic_rag_backend.language.titles import split_words, words_of_name
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import passes, time_detail
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.documents.document_values import Matching
 
 SEARCHED = 30
 """Passages among which a document of the named title is looked for."""
@@ -44,12 +45,13 @@ class Overviews:
         return None if title is None else await self._read_document(query, title)
 
     async def _read_document(self, query: Query, title: str) -> Retrieval | None:
-        """Return passages of the document of this title in reading order; the best ones of the search come from it."""
+        """Return passages of the document of this title in reading order, with scores of the search."""
+        named = await self._documents.documents(query.tenant_id, Matching(name=title, filter=query.filters), limit=1)
         results = await self._passages.retrieve(replace(query, limit=SEARCHED, min_score=0.0))
-        hit = next((hit for hit in results.hits if _is_named(hit, title)), None)
-        if hit is None:
+        ids_of_hits = (hit.visible.chunk.document_id for hit in results.hits if _is_named(hit, title))
+        document_id = next((document.id for document in named.items), None) or next(ids_of_hits, None)
+        if document_id is None:
             return None
-        document_id = hit.visible.chunk.document_id
         ids = (await self._documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
         visible = await self._documents.hydrate(query.tenant_id, _select_spread(ids))
         scores = {hit.id: hit.score for hit in results.hits}
@@ -67,7 +69,7 @@ class Overviews:
             relevance=results.relevance,
             trace=trace,
         )
-        return _with_overview(retrieval, hit.visible.document_title)
+        return _with_overview(retrieval, hits[0].visible.document_title)
 
 
 def _with_overview(retrieval: Retrieval, subject: str) -> Retrieval:

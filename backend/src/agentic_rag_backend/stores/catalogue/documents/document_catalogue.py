@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, select
+from sqlalchemy import Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
@@ -157,6 +157,10 @@ def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:
         added = (members.c.tenant_id == tenant.value, members.c.set_id == matching.set_id)
         batch = () if matching.batch_id is None else (members.c.batch_id == matching.batch_id,)
         statement = statement.where(documents.c.id.in_(select(members.c.document_id).where(*added, *batch)))
+    if matching.name is not None:
+        exact = (func.lower(column) == func.lower(matching.name) for column in (documents.c.title, documents.c.key))
+        in_folder = documents.c.key.iendswith(f"/{matching.name}", autoescape=True)
+        statement = statement.where(or_(*exact, in_folder))
     for document_id in _required_ids(matching.filter):
         statement = statement.where(documents.c.id == document_id)
     return statement

@@ -50,6 +50,8 @@ class Matching:
     """Only members of this set of documents."""
     batch_id: str | None = None
     """Only members of a set that were added by this request."""
+    name: str | None = None
+    """Only documents with this title, or with a key that is this name of a file, with or without folders. Case does not count."""
 
 
 EVERY_DOCUMENT = Matching()
