@@ -22,12 +22,14 @@ from regular_expressions import Found, modules_of, patterns_of, superlinear, wor
 from sampling import budget
 
 import agentic_rag_backend
+from agentic_rag_backend.language.questions.defined_names import pattern_of_definitions
 
 MEASURED = Path(__file__).with_name("linear_patterns.txt")
 
 MADE_WHILE_RUNNING: Mapping[str, str] = {
     "agentic_rag_backend.knowledge.extraction.model.grounding": r"東京大学",
     "agentic_rag_backend.knowledge.extraction.topics": r"(?<!\w)alpha[\W_]{1,4}beta[\W_]{1,4}gamma(?!\w)",
+    "agentic_rag_backend.language.questions.defined_names": pattern_of_definitions("lock keeper").pattern,
     "agentic_rag_backend.stores.vector.qdrant.server": r"prefix_(chunks|nodes)_[0-9a-f]{16}",
 }
 """By module, an example of a pattern that is computed at run time. New ones must be added here."""

@@ -51,6 +51,19 @@ async def test_the_sentence_that_answers_comes_first() -> None:
         assert judgement.confidence > 0.3
 
 
+async def test_what_something_is_comes_before_what_it_does() -> None:
+    used = PassageText(
+        "About Tideline",
+        "You can find a longer list of harbours that use Tideline on the page of Tideline. Ask the makers of Tideline.",
+        1.0,
+    )
+    said = PassageText(
+        "About Tideline", "In short, Tideline is a small program that reads gauges and draws curves of the water.", 0.3
+    )
+    judgement = await judge().judge("What is Tideline?", (used, said, *CORPUS))
+    assert judgement.quotations[0].written == said.text
+
+
 async def test_questions_about_other_things_have_little_confidence() -> None:
     for question in [
         "Who painted the ceiling of the Sistine Chapel?",

@@ -132,6 +132,8 @@ DIRECT_CANDIDATES = 5
 """Candidates that are chosen by themselves, at least. The others may be found through these."""
 FOLLOWING = 2
 """Sentences after the best one that continue an account: a reason stands after what it explains."""
+DEFINITION = 8.0
+"""Value that a sentence gains if the question asks what something is, and it says so: "A lock keeper is a person who …"."""
 MIN_ADDED = 0.05
 """Least rarity of the terms that a sentence adds to the one that leads to it."""
 
@@ -143,7 +145,7 @@ def choose_candidates(reading: EvidenceReading, lexical: Features, bridges: Brid
     sentences of other documents that a name in one of these leads to and that contain terms which it lacks; as far as there are
     none, the next best by their words.
     """
-    scores = weights.candidate.of(lexical)
+    scores = weights.candidate.of(lexical) + DEFINITION * lexical["defines"]
     order = [int(number) for number in np.argsort(-scores, kind="stable")]
     best = order[0]
     direct = list(dict.fromkeys([best, *list_continuations(reading, best), *order]))[:DIRECT_CANDIDATES]
@@ -240,7 +242,7 @@ def select(
     reading: EvidenceReading, bridges: Bridges, interaction: Interaction, features: Features, weights: Coefficients
 ) -> Selection:
     """Choose candidates: the best by itself, then by what each adds to those before it."""
-    scores = weights.sentence.of(features)
+    scores = weights.sentence.of(features) + DEFINITION * features["defines"]
     chosen = [int(np.argmax(scores))]
     selection = Selection(reading, bridges, interaction, features, scores, tuple(chosen))
     best, account = interaction.chosen[chosen[0]], reading.question.asked is AnswerKind.THEME

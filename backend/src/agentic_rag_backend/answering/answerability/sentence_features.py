@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.answering.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.answering.answerability.question import Matrix, has_negation, is_year
+from agentic_rag_backend.language.questions.defined_names import defines, find_defined_name
 from agentic_rag_backend.language.questions.kinds import AnswerKind
 from agentic_rag_backend.language.vocabulary.word_classes import OPPOSITES
 from agentic_rag_backend.models.embedding.base import TextVectors
@@ -56,6 +57,7 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
         "opposite": _flag_opposites(reading),
         "statement": np.array([sentence.statement for sentence in reading.sentences], np.float32),
         "question": np.array([sentence.is_question for sentence in reading.sentences], np.float32),
+        "defines": _flag_definitions(reading),
     }
 
 
@@ -90,6 +92,17 @@ def _negation_differs(reading: EvidenceReading) -> Matrix:
     if not reading.question.negative:
         return np.zeros(len(reading.sentences), np.float32)
     return np.array([not has_negation(sentence.text) for sentence in reading.sentences], np.float32)
+
+
+def _flag_definitions(reading: EvidenceReading) -> Matrix:
+    """Return 1 where the question asks what something is, and the sentence is the first of its passage that says it."""
+    name = find_defined_name(reading.question.text)
+    flags = np.zeros(len(reading.sentences), np.float32)
+    if name is not None:
+        defining = (number for number, sentence in enumerate(reading.sentences) if defines(sentence.text, name))
+        firsts = {reading.sentences[number].passage: number for number in sorted(defining, reverse=True)}
+        flags[list(firsts.values())] = 1.0
+    return flags
 
 
 def _flag_opposites(reading: EvidenceReading) -> Matrix:
