@@ -57,6 +57,18 @@ def test_a_gate_fails_only_if_the_interval_excludes_the_bound() -> None:
         assert all("'b'" in str(failure) and "recall@5" in str(failure) for failure in failures)
 
 
+@pytest.mark.parametrize("cases", [1, 3, 5])
+def test_a_few_cases_fail_no_gate_by_chance(cases: int) -> None:
+    """They all lose, so the interval of the difference has no width."""
+    outcomes = [
+        CaseOutcome(configuration=name, case_id=str(case), measures={"recall@5": value})
+        for name, value in (("base", 1.0), ("changed", 0.0))
+        for case in range(cases)
+    ]
+    result = summarise_outcomes(outcomes, ["base", "changed"])
+    assert check_gate(parse_gate("recall@5 < baseline - 0.02"), result) == []
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "recall", "recall@5 < ", "recall@5 = 1", "recall@5 < baseline 1", "recall@5 < nan", "a b < 1", "x < baseline - -1"],

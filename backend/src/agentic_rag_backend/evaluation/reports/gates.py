@@ -1,6 +1,7 @@
 """Gates: conditions under which a change counts as worse, such as ``recall@5 < baseline - 0.02``.
 
-A gate fails only if the whole interval is beyond the bound, so that chance alone seldom fails it.
+A gate fails only if the whole interval is beyond the bound, so that chance alone seldom fails it. A loss must also be more than
+chance for the permutation test, because a few cases may have an interval without width.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.evaluation.reports.intervals import is_significant
 
 BASELINE = "baseline"
 _FORM = "METRIC < NUMBER, or METRIC < baseline - NUMBER; also with > and +"
@@ -25,6 +27,11 @@ class Gate:
     below: bool
     relative: bool
     bound: float
+
+    @property
+    def asks_for_loss(self) -> bool:
+        """Whether only a configuration that is worse than the baseline fails the gate."""
+        return self.relative and (self.bound <= 0 if self.below else self.bound >= 0)
 
     def exceeds(self, interval: Sequence[float]) -> bool:
         """Return whether the whole interval is beyond the bound."""
@@ -103,5 +110,5 @@ def check_gate(gate: Gate, result: Mapping[str, Any]) -> list[GateFailure]:
     return [
         GateFailure(gate, configuration, row["value"], (row["interval"][0], row["interval"][1]))
         for configuration, metric, row in rows
-        if metric == gate.metric and gate.exceeds(row["interval"])
+        if metric == gate.metric and gate.exceeds(row["interval"]) and not (gate.asks_for_loss and not is_significant(row))
     ]

@@ -6,7 +6,9 @@ retrieval?", 2014).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,3 +74,12 @@ def permutation_p(differences: Floats) -> float:
         (moved,), np.mean, permutation_type="samples", vectorized=True, n_resamples=PERMUTATIONS, batch=batch, rng=0
     )
     return float(result.pvalue)
+
+
+def is_significant(difference: Mapping[str, Any]) -> bool:
+    """Return whether a difference, with ``interval`` and ``p``, is more than chance.
+
+    The interval of fewer than six cases may be too narrow, even without width, so the permutation test must agree with it.
+    """
+    low, high = difference["interval"]
+    return bool((low > 0 or high < 0) and difference["p"] <= 1 - LEVEL)

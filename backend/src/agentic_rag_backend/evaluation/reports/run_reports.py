@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from agentic_rag_backend.evaluation.reports.intervals import is_significant
+
 if TYPE_CHECKING:
     from jinja2 import Template
 
@@ -83,7 +85,7 @@ def format_html(result: Result) -> str:
         figures=list_figures(result),
         plots=[plot for name in metrics if (plot := _plot_metric(name, configurations)) is not None],
         columns=_DIFFERENCE_COLUMNS,
-        differences=[(excludes_zero(row), _difference_cells(row, str)) for row in result["differences"]],
+        differences=[(is_significant(row), _difference_cells(row, str)) for row in result["differences"]],
         comparisons=list_comparisons(result),
         judge=describe_judge(result),
         slices=[(by, table) for by in ("kind", "tag") if (table := _slice_table(configurations, by, str))],
@@ -203,12 +205,6 @@ def _difference_cells(row: Result, write_name: Callable[[str], str]) -> list[str
         f"{row['p']:.4f}",
         str(row["count"]),
     ]
-
-
-def excludes_zero(row: Result) -> bool:
-    """Return whether the interval of a difference excludes 0."""
-    low, high = row["interval"]
-    return bool(low > 0 or high < 0)
 
 
 def _slice_table(configurations: Sequence[Result], by: str, write_name: Callable[[str], str]) -> list[list[str]]:

@@ -288,9 +288,9 @@ async def _get_result(client: Client, run_id: str, baseline: str | None) -> Any:
 
 
 def _show_run(output: Output, run: Mapping[str, Any]) -> None:
+    from agentic_rag_backend.evaluation.reports.intervals import is_significant
     from agentic_rag_backend.evaluation.reports.run_reports import (
         describe_judge,
-        excludes_zero,
         format_estimate,
         list_comparisons,
         list_figures,
@@ -312,10 +312,10 @@ def _show_run(output: Output, run: Mapping[str, Any]) -> None:
     rows = [
         [row["metric"], row["configuration"], format_estimate(row, sign="+"), f"{row['p']:.4f}"]
         for row in result["differences"]
-        if excludes_zero(row)
+        if is_significant(row)
     ]
     if rows:
-        title = f"differences from {result['differences'][0]['baseline']} whose interval excludes 0"
+        title = f"differences from {result['differences'][0]['baseline']} that are more than chance"
         output.show("", table(["metric", "configuration", "#difference", "#p"], rows, title=title))
     elif result["differences"]:
-        output.show("", f"no difference from {result['differences'][0]['baseline']} has an interval that excludes 0")
+        output.show("", f"no difference from {result['differences'][0]['baseline']} is more than chance")
