@@ -7,110 +7,48 @@ encoder that shares two cores.
 from __future__ import annotations
 
 import argparse
-import os
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import httpx
-
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_question_set
 from agentic_rag_testing.models.process import ModelProcess
+from own_servers import Server, data_of, serving, wait_for
 from report import data, finish
 
-OPERATOR_KEY = "operator-of-the-benchmarks-0123456789"
-BASE = "/api/v1"
 MAX_RATIO = 10.0
 """Limit of the small tenant's time during the uploads ÷ alone. After all of the large tenant's documents, it would be hundreds.
 """
-ENDED = ("succeeded", "partial", "failed", "cancelled")
-_COMMAND = "from agentic_rag_backend.cli.app import main; main()"
 _POLL_INTERVAL_S = 0.02
-_START_S = 120.0
 _SETTLED_S = 2.1
 
 
-@contextmanager
-def serving(folder: Path, model_url: str) -> Iterator[str]:
-    """Run a server on ``folder`` and yield its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    environment = {
-        **os.environ,
-        "DATA_DIR": str(folder / "data"),
-        "PORT": str(port),
-        "OPERATOR_KEY": OPERATOR_KEY,
-        "EMBEDDER": "openai",
-        "OPENAI_BASE_URL": model_url,
-        "EMBEDDING_MODEL": "hashed+dimensions-384",
-        "EMBEDDING_DIMENSIONS": "384",
-        "COMMUNITY_AUTO_REBUILD": "false",
-        "LOG_LEVEL": "error",
-    }
-    process = subprocess.Popen([sys.executable, "-c", _COMMAND, "serve"], env=environment, cwd=folder)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _await_start(address, process)
-        yield address
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _await_start(address: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + _START_S
-    while True:
-        try:
-            if httpx.get(f"{address}/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        if process.poll() is not None or time.monotonic() > until:
-            raise SystemExit("the server did not start")
-        time.sleep(0.1)
-
-
 class Client:
-    """One tenant of the server at ``address``."""
+    """A new tenant of a server."""
 
-    def __init__(self, address: str, name: str) -> None:
-        operator = {"Authorization": f"Bearer {OPERATOR_KEY}"}
-        tenant = _data(httpx.post(f"{address}{BASE}/tenants", json={"name": name}, headers=operator))
-        key = _data(httpx.post(f"{address}{BASE}/tenants/{tenant['id']}/keys", json={}, headers=operator))["key"]
-        self._http = httpx.Client(base_url=f"{address}{BASE}", headers={"Authorization": f"Bearer {key}"}, timeout=120)
+    def __init__(self, server: Server, name: str) -> None:
+        self._http = server.connect(server.create_tenant(name))
 
     def upload(self, passage: CorpusPassage) -> str:
         """Submit a document and return its job."""
         body = {"text": passage.text, "title": passage.title, "key": passage.id, "media_type": "text/plain"}
-        return str(_data(self._http.post("/documents", json=body))["job_id"])
+        return str(data_of(self._http.post("/documents", json=body))["job_id"])
 
     def unended(self) -> bool:
         """Return whether any ingestion is queued or running."""
-        return any(_data(self._http.get("/jobs", params={"state": state, "limit": 1})) for state in ("queued", "running"))
+        return any(data_of(self._http.get("/jobs", params={"state": state, "limit": 1})) for state in ("queued", "running"))
 
     def time_to_ready(self, passage: CorpusPassage) -> float:
         """Submit a document and return the seconds until it can be searched."""
         started = time.perf_counter()
         job = self.upload(passage)
-        while (state := _data(self._http.get(f"/jobs/{job}"))["state"]) not in ENDED:
-            time.sleep(_POLL_INTERVAL_S)
-        if state != "succeeded":
-            raise SystemExit(f"a document of the small tenant ended {state}")
+        wait_for(self._http, job, interval_s=_POLL_INTERVAL_S)
         return time.perf_counter() - started
-
-
-def _data(response: httpx.Response) -> Any:
-    response.raise_for_status()
-    return response.json()["data"]
 
 
 def measure(small_ones: Sequence[CorpusPassage], large_ones: Sequence[CorpusPassage]) -> dict[str, Any]:
@@ -120,9 +58,9 @@ def measure(small_ones: Sequence[CorpusPassage], large_ones: Sequence[CorpusPass
     with (
         tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name,
         ModelProcess() as model,
-        serving(Path(name), model.base_url) as address,
+        serving(Path(name), model.base_url) as server,
     ):
-        small, large = Client(address, "small"), Client(address, "large")
+        small, large = Client(server, "small"), Client(server, "large")
         small.time_to_ready(large_ones[0])
         alone = [_settled(small, passage) for passage in small_ones[:half]]
         uploads = threading.Thread(target=_upload, args=(large, large_ones, over))

@@ -9,131 +9,41 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import httpx
-
 from agentic_rag_testing.models.process import ModelProcess
-from memory import MB, paragraphs, write_folder
+from memory import paragraphs, write_folder
+from own_servers import Server, data_of, serving, wait_for
 from report import data, finish
 
-OPERATOR_KEY = "operator-of-the-benchmarks-0123456789"
-BASE = "/api/v1"
 VECTORS = ("dense",)
 EVERYTHING = ("dense", "hybrid", "graph", "dual_level", "community", "raptor", "agentic")
 QUESTIONS = 60
 MAX_RATIO = 1.2
 """Limit of the memory of a server with graph, communities and tree ÷ that of a server that searches vectors only."""
 PROMPT_TOKENS = (1_000, 4_000, 16_000, 64_000)
-ENDED = ("succeeded", "partial", "failed", "cancelled")
-_COMMAND = "from agentic_rag_backend.cli.app import main; main()"
-_START_S, _JOB_S, _POLL_INTERVAL_S = 120.0, 7200.0, 0.5
-
-
-class Server:
-    """A server process on a data folder. ``http`` sends requests of its one tenant."""
-
-    def __init__(self, process: subprocess.Popen[bytes], address: str, key: str | None) -> None:
-        self.process = process
-        self.http = httpx.Client(base_url=address + BASE, timeout=600, headers={"Authorization": f"Bearer {key}"})
-
-    def create_tenant(self) -> str:
-        """Create the tenant, and return its key."""
-        operator = {"Authorization": f"Bearer {OPERATOR_KEY}"}
-        tenant = _data(self.http.post("/tenants", json={"name": "large"}, headers=operator))
-        key = str(_data(self.http.post(f"/tenants/{tenant['id']}/keys", json={}, headers=operator))["key"])
-        self.http.headers["Authorization"] = f"Bearer {key}"
-        return key
-
-    def wait_for(self, job: str) -> None:
-        """Wait until a job has ended, and end the benchmark if it failed."""
-        until = time.monotonic() + _JOB_S
-        while (row := _data(self.http.get(f"/jobs/{job}")))["state"] not in ENDED:
-            if time.monotonic() > until:
-                raise SystemExit(f"the job {job} did not end")
-            time.sleep(_POLL_INTERVAL_S)
-        if row["state"] != "succeeded":
-            raise SystemExit(f"the job {job} ended {row['state']}: {row['error']}")
-
-    def memory_mb(self) -> dict[str, int]:
-        """Return the private and the resident memory, and the largest resident memory since the start."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        kib = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines) if value.endswith(" kB")}
-        names = {"own": "RssAnon", "resident": "VmRSS", "peak": "VmHWM"}
-        return {name: round(kib[field] * 1024 / MB) for name, field in names.items()}
-
-
-@contextmanager
-def serving(folder: Path, model_url: str, key: str | None, **settings: str) -> Iterator[Server]:
-    """Run a server until the block ends."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    environment = {
-        **os.environ,
-        "DATA_DIR": str(folder / "data"),
-        "PORT": str(port),
-        "OPERATOR_KEY": OPERATOR_KEY,
-        "EMBEDDER": "openai",
-        "OPENAI_BASE_URL": model_url,
-        "OPENAI_API_KEY": "any",
-        "EMBEDDING_MODEL": "hashed+dimensions-384",
-        "EMBEDDING_DIMENSIONS": "384",
-        "COMMUNITY_AUTO_REBUILD": "false",
-        "DUAL_LEVEL_RETRIEVAL_ENABLED": "true",
-        "LOG_LEVEL": "error",
-        **settings,
-    }
-    command = [sys.executable, "-c", _COMMAND, "serve"]
-    process = subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address, until = f"http://127.0.0.1:{port}", time.monotonic() + _START_S
-    try:
-        while not _is_ready(address):
-            if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit("the server did not start")
-            time.sleep(0.1)
-        yield Server(process, address, key)
-    finally:
-        process.terminate()
-        process.wait(120)
-
-
-def _is_ready(address: str) -> bool:
-    try:
-        return httpx.get(f"{address}/health/ready").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-def _data(response: httpx.Response) -> Any:
-    if response.is_error:
-        raise SystemExit(f"{response.request.url}: {response.status_code} {response.text[:500]}")
-    return response.json()["data"]
 
 
 def fill(folder: Path, model_url: str, texts: Path) -> tuple[str, str, int]:
     """Upload the files, build communities and tree, and return the tenant's key, a document and the number of chunks."""
-    with serving(folder, model_url, None) as server:
-        key = server.create_tenant()
+    with serving(folder, model_url) as server:
+        key = server.create_tenant("large")
+        http = server.connect(key)
         rows = []
         for path in sorted(texts.rglob("*.txt")):
             body = {"text": path.read_text(encoding="utf-8"), "key": path.name, "title": path.name, "media_type": "text/plain"}
-            rows.append(_data(server.http.post("/documents", json=body)))
+            rows.append(data_of(http.post("/documents", json=body)))
         for row in rows:
-            server.wait_for(row["job_id"])
+            wait_for(http, row["job_id"])
         for name in ("communities", "raptor"):
-            server.wait_for(_data(server.http.post(f"/admin/{name}/rebuild", json={}))["job_id"])
-        chunks = int(_data(server.http.get("/status"))["counts"]["chunks"])
+            wait_for(http, data_of(http.post(f"/admin/{name}/rebuild", json={}))["job_id"])
+        chunks = int(data_of(http.get("/status"))["counts"]["chunks"])
         return key, str(rows[0]["document_id"]), chunks
 
 
@@ -142,7 +52,7 @@ def measure_searches(server: Server, strategies: Sequence[str], questions: Seque
     before = server.memory_mb()
     for strategy in strategies:
         for question in questions:
-            _data(server.http.post("/search", json={"query": question, "strategy": strategy, "limit": 10, "cache": False}))
+            data_of(server.http.post("/search", json={"query": question, "strategy": strategy, "limit": 10, "cache": False}))
     return {"idle": before, "after": server.memory_mb()}
 
 
@@ -176,7 +86,7 @@ def measure_synthesis(folder: Path, model: ModelProcess, key: str, questions: Se
             for question in questions:
                 body = {"query": question, "low_limit": 100, "synthesize": True}
                 model.reset()
-                result = _data(server.http.post("/search/dual-level", json=body))
+                result = data_of(server.http.post("/search/dual-level", json=body))
                 if prompt_tokens := model.stats().total.prompt_tokens:
                     times.append(result["processing_time_ms"]["synthesis"])
                     sizes.append(prompt_tokens)
