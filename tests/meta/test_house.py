@@ -34,7 +34,7 @@ NOUNS_AND_VERBS = words(
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    "lines": 132_035,  # overviews, themes by documents, evaluation with judge and archives, usage, feedback, tuning, experiments
+    "lines": 132_134,  # overviews, themes by documents, evaluation with judge and archives, usage, feedback, tuning, experiments
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,

@@ -7,6 +7,7 @@ import pytest
 from agentic_rag_backend.language.questions.overviews import (
     asks_about_everything,
     describes_itself,
+    find_mentioned,
     find_named_document,
     strip_vocabulary,
 )
@@ -72,6 +73,25 @@ def test_questions_about_everything_have_no_subject() -> None:
 def test_the_title_of_a_named_document_is_found(question: str, title: str | None) -> None:
     assert find_named_document(question) == title
     assert title is None or "." in title or strip_vocabulary(f"The {title} Report") == title
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("Which documents mention the eel passage?", "the eel passage"),
+        ("In which files is Ann Marsh mentioned?", "Ann Marsh"),
+        ("List all documents about 'low water'.", "low water"),
+        ("What documents contain EPUB?", "EPUB"),
+        ("Welche Dokumente erwähnen Anna Marsch?", "Anna Marsch"),
+        ("Quels documents parlent de la marée ?", "la marée"),
+        ("¿Qué documentos mencionan la marea?", "la marea"),
+        ("Which documents are there?", None),
+        ("Which document did Ann Marsh sign?", None),
+        ("What does the document mention?", None),
+    ],
+)
+def test_the_subject_of_a_question_for_documents(question: str, subject: str | None) -> None:
+    assert find_mentioned(question) == subject
 
 
 def test_a_sentence_has_the_document_as_its_subject() -> None:

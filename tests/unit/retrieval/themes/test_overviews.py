@@ -10,7 +10,8 @@ from sample_passages import theme_of, visible_of
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.themes.overviews import READ, Overviews
+from agentic_rag_backend.retrieval.passages.hydration import passes
+from agentic_rag_backend.retrieval.themes.overviews import READ, SEARCHED, Overviews
 from agentic_rag_backend.stores.catalogue.documents.document_values import Matching
 from agentic_rag_backend.stores.catalogue.pages import Page
 
@@ -54,3 +55,31 @@ async def test_themes_a_named_document_or_nothing(query: Callable[..., Query]) -
             assert retrieval.backing is not None
             assert len(retrieval.backing.hits) == READ
             assert retrieval.backing.hits[-1].id > "p50", "the end of the document is read, too"
+
+
+@dataclass
+class Passages:
+    """A search that returns the first passages of one long list that pass the filters."""
+
+    hits: Sequence[Hit]
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        passing = [hit for hit in self.hits if passes(query, hit.visible)]
+        return Retrieval(hits=tuple(passing[: query.limit]), trace=Trace(strategy="hybrid"))
+
+
+async def test_a_document_with_all_of_the_best_passages_hides_no_other(query: Callable[..., Query]) -> None:
+    places = [("long", number) for number in range(2 * SEARCHED)] + [("short", 0), ("last", 0)]
+    hits = [
+        Hit(visible=visible_of("The pilot cutter.", f"{document}{n}", document_id=document, title=document), score=0.5)
+        for document, n in places
+    ]
+    passages = Passages([*hits, Hit(visible=visible_of("A pilot.", "x", document_id="other"), score=0.1)])
+    overviews = Overviews(cast("Any", None), passages, cast("Any", None))
+    retrieval = await overviews.find(query("Which documents mention the pilot cutter?", limit=2))
+    assert retrieval is not None
+    assert retrieval.trace.details["mentioned"] == "the pilot cutter"
+    assert [hit.id for hit in retrieval.hits] == ["long0", "short0"]
+    assert retrieval.backing is not None
+    assert [hit.visible.chunk.document_id for hit in retrieval.backing.hits] == ["long", "short", "last"]
+    assert await overviews.find(query("Which documents mention the airship?", limit=2)) is None

@@ -1,4 +1,6 @@
-"""An overview of one document without a model: its most central sentences in reading order, and its sections."""
+"""An overview of one document without a model: its most central sentences in reading order, and its sections. A list of the
+documents that mention a subject.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,18 @@ from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.answering.corpus_wide.overview import EMBEDDED, MIN_STANDING, RatedSentence, choose_sentences, make_point
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers, Point
-from agentic_rag_backend.answering.evidence.context import passage_of
+from agentic_rag_backend.answering.evidence.context import Passage, passage_of
 from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.language.independence import rate_independence, reads_as_prose, simplify_sentence
 from agentic_rag_backend.language.questions.overviews import describes_itself
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.embedding.base import TextEncoder
+from agentic_rag_backend.retrieval.themes.overviews import MAX_MENTIONS
 
 MOST_SENTENCES = 6
 LISTED_SECTIONS = 8
+LISTED_TITLES = 12
 _LEAD = 0.7
 """Value of the first passage, relative to a sentence that describes the document."""
 
@@ -82,6 +86,30 @@ def _list_first_lines(hits: Sequence[Hit]) -> Iterator[Point]:
             yield make_point(passage, 0.0)
         if len(forms_read) > MOST_SENTENCES:
             return
+
+
+def list_mentions(subject: str, hits: Sequence[Hit]) -> list[Point]:
+    """Return the sentence of each passage that has most words of the subject; of several, one that stands by itself."""
+    forms = content_forms(subject)
+
+    def rate(passage: Passage) -> tuple[int, float]:
+        return len(forms & content_forms(passage.text)), rate_independence(passage.text)
+
+    points = []
+    for hit in hits:
+        spans = split_sentences(hit.visible.chunk.text)
+        passages = [passage_of(hit.visible, span.start, span.end, hit.score) for span in spans]
+        points += [make_point(max(passages, key=rate), hit.score)] if passages else []
+    return points
+
+
+def introduce_mentions(subject: str, hits: Sequence[Hit]) -> str:
+    """Return the sentence that names the documents that mention a subject."""
+    titles = [f"“{title}”" for title in dict.fromkeys(hit.visible.document_title for hit in hits)]
+    others = f" and {len(titles) - LISTED_TITLES} others" if len(titles) > LISTED_TITLES else ""
+    noun = "document mentions" if len(hits) == 1 else "documents mention"
+    count = f"At least {len(hits)}" if len(hits) == MAX_MENTIONS else len(hits)
+    return f"{count} {noun} “{subject}”: {', '.join(titles[:LISTED_TITLES])}{others}."
 
 
 def _list_sentences(hits: Sequence[Hit]) -> list[RatedSentence]:

@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.answering.answerability.judge import AnswerJudge
 from agentic_rag_backend.answering.base import Brief, with_details, with_failures
-from agentic_rag_backend.answering.corpus_wide.document_overview import introduce_document, select_central
+from agentic_rag_backend.answering.corpus_wide.document_overview import (
+    introduce_document,
+    introduce_mentions,
+    list_mentions,
+    select_central,
+)
 from agentic_rag_backend.answering.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.answering.corpus_wide.partial_answers import (
     BEST_SCORE,
@@ -29,7 +34,7 @@ from agentic_rag_backend.answering.corpus_wide.partial_answers import (
 from agentic_rag_backend.answering.evidence.context import Context, Passage, PromptBudget, theme_chunk_ids
 from agentic_rag_backend.answering.quotations import passage_text, quotations_of
 from agentic_rag_backend.answering.rendering import with_history
-from agentic_rag_backend.domain.query import Hit, Query, Retrieval
+from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.language.questions.kinds import asked_for
 from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.language.sentences import with_full_stop
@@ -39,7 +44,7 @@ from agentic_rag_backend.models.embedding.calibration import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest, window_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
-from agentic_rag_backend.retrieval.themes.overviews import ALL_DOCUMENTS, OVERVIEW
+from agentic_rag_backend.retrieval.themes.overviews import ALL_DOCUMENTS, MENTIONED, OVERVIEW
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8
@@ -96,7 +101,12 @@ class GlobalAnswers:
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
         """Return the brief for writing an answer from themes or, for an overview of one document, from its central sentences."""
         if retrieval.trace.details.get(OVERVIEW, ALL_DOCUMENTS) != ALL_DOCUMENTS and retrieval.backing is not None:
-            return await self._brief_document(query, retrieval, retrieval.backing.hits)
+            subject, hits = retrieval.trace.details.get(MENTIONED), retrieval.backing.hits
+            if subject is not None:
+                points = list_mentions(subject, hits[: query.limit])
+                return self._brief_points(query, retrieval, points, introduce_mentions(subject, hits) if points else "")
+            points = list((await select_central(hits, self._encoder)).points)
+            return self._brief_points(query, retrieval, points, introduce_document(points, hits))
         return await self._brief_themes(query, retrieval, history)
 
     async def _brief_themes(self, query: Query, retrieval: Retrieval, history: Sequence[Message]) -> Brief:
@@ -144,9 +154,8 @@ class GlobalAnswers:
             return brief
         return replace(brief, request=self._make_request(query.text, points, context, history))
 
-    async def _brief_document(self, query: Query, retrieval: Retrieval, hits: Sequence[Hit]) -> Brief:
-        partial = await select_central(hits, self._encoder)
-        points, context = _fit_points(partial.points, self._options.context_tokens)
+    def _brief_points(self, query: Query, retrieval: Retrieval, candidates: Sequence[Point], introduction: str) -> Brief:
+        points, context = _fit_points(candidates, self._options.context_tokens)
         brief = Brief(
             retrieval=retrieval,
             context=context,
@@ -154,7 +163,7 @@ class GlobalAnswers:
             question=query.text,
             text=stand_in(points),
             usage=retrieval.usage,
-            introduction=introduce_document(points, hits),
+            introduction=introduction,
         )
         return brief if points else replace(brief, answerable=0.0, refusal="nothing_found")
 

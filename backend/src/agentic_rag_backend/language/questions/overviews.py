@@ -86,6 +86,27 @@ def find_named_document(question: str) -> str | None:
     return title if _asks_for_overview(question_words) or not _OF_A_NAME.isdisjoint(question_words) else None
 
 
+_MENTIONING = re.compile(
+    r"\W*(?:(?:which|what) (?:documents?|files?|sources?|texts?|reports?) (?:mentions?|names?|discuss(?:es)?|covers?|describes?|"
+    r"contains?|(?:is|are) about|(?:talk|speak|say something)s? about|deals? with|refers? to) (?P<en>.+?)"
+    r"|in (?:which|what) (?:documents?|files?|sources?|texts?|reports?) (?:is|are|does|do) (?P<of>.+?) "
+    r"(?:mentioned|named|discussed|described|appear|occur)"
+    r"|(?:list|find|show)(?: me)?(?: all)?(?: the)? (?:documents|files|sources|texts|reports) "
+    r"(?:about|that mention|mentioning|which mention) (?P<list>.+?)"
+    r"|(?:welche[sn]?) (?:dokumente?|dateien?|texte?|quellen?) "
+    r"(?:erwähn(?:t|en)|nenn(?:t|en)|behandel[nt]|handel[nt] von) (?P<de>.+?)"
+    r"|quels? (?:documents?|fichiers?|textes?) (?:mentionnent|mentionne|parlent de|parle de|traitent de) (?P<fr>.+?)"
+    r"|¿?qué (?:documentos?|archivos?|textos?) (?:mencionan?|hablan? de|tratan? de) (?P<es>.+?))\W*",
+    re.IGNORECASE,
+)
+
+
+def find_mentioned(question: str) -> str | None:
+    """Return the subject of a question for the documents that mention it: "Which documents mention the eel passage?"."""
+    match = _MENTIONING.fullmatch(question[:_MAX_CHARACTERS].strip())
+    return next(filter(None, match.groups()), "").strip(" \"'“”„«»‘’") or None if match else None
+
+
 def describes_itself(text: str) -> bool:
     """Return whether a sentence begins with the document as its subject: "This page explains …"."""
     first_words = [_fold(match[0]) for match in _WORD.finditer(text[:60])][:2]

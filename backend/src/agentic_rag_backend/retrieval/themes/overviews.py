@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agentic_rag_backend.domain.filters import Comparison, Not, narrow_filter
 from agentic_rag_backend.domain.query import Backing, Hit, Query, Retrieval, Trace
-from agentic_rag_backend.language.questions.overviews import asks_about_everything, find_named_document, strip_vocabulary
+from agentic_rag_backend.language.questions.overviews import (
+    asks_about_everything,
+    find_mentioned,
+    find_named_document,
+    strip_vocabulary,
+)
 from agentic_rag_backend.language.titles import split_words, words_of_name
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import passes, time_detail
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
@@ -15,11 +22,15 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import Match
 
 SEARCHED = 30
 """Passages among which a document of the named title is looked for."""
+MAX_MENTIONS, MAX_SEARCHES = 100, 20
+"""Documents that mention a subject, and searches for them: the work has a limit, whatever the number of documents."""
 READ = 48
 """Passages of the document that are read: half of them at its beginning, the others at equal distances."""
 OVERVIEW = "overview"
 """Detail of the trace: "documents" or, for one document, its title."""
 ALL_DOCUMENTS = "documents"
+MENTIONED = "mentioned"
+"""Detail of the trace: the subject of a question for the documents that mention it."""
 
 
 class Overviews:
@@ -41,15 +52,44 @@ class Overviews:
         if asks_about_everything(query.text):
             retrieval = await self._themes.retrieve(query)
             return _with_overview(retrieval, ALL_DOCUMENTS) if retrieval.themes else None
+        subject = find_mentioned(query.text)
+        if subject is not None and (mentions := await self._find_mentions(query, subject)) is not None:
+            return mentions
         title = find_named_document(query.text)
         return None if title is None else await self._read_document(query, title)
 
+    async def _find_mentions(self, query: Query, subject: str) -> Retrieval | None:
+        """Return the best passage of each document that has all words of the subject in its title or in one passage.
+
+        One document may have all of the best passages, so the search is repeated without the documents that are known.
+        """
+        forms, by_document = content_forms(subject), dict[str, Hit]()
+        search = replace(query, text=subject, limit=SEARCHED, min_score=0.0)
+        for _ in range(MAX_SEARCHES if forms else 0):
+            results = await self._passages.retrieve(search)
+            mentions = [
+                hit for hit in results.hits if forms <= content_forms(f"{hit.visible.document_title}\n{hit.visible.chunk.text}")
+            ]
+            for hit in mentions:
+                by_document.setdefault(hit.visible.chunk.document_id, hit)
+            if not mentions or len(by_document) >= MAX_MENTIONS:
+                break
+            others = Not(Comparison("document_id", "in", tuple(sorted(by_document))))
+            search = replace(search, filters=narrow_filter(query.filters, others))
+        if not by_document:
+            return None
+        hits = tuple(by_document.values())[:MAX_MENTIONS]
+        trace = Trace(strategy="documents", methods_used=results.trace.methods_used, details=time_detail(query))
+        backing = Backing(hits=hits, relevance=results.relevance)
+        retrieval = Retrieval(hits=hits[: query.limit], backing=backing, relevance=results.relevance, trace=trace)
+        return _with_overview(retrieval, subject, **{MENTIONED: subject})
+
     async def _read_document(self, query: Query, title: str) -> Retrieval | None:
         """Return passages of the document of this title in reading order, with scores of the search."""
-        named = await self._documents.documents(query.tenant_id, Matching(name=title, filter=query.filters), limit=1)
+        page = await self._documents.documents(query.tenant_id, Matching(name=title, filter=query.filters), limit=1)
         results = await self._passages.retrieve(replace(query, limit=SEARCHED, min_score=0.0))
         ids_of_hits = (hit.visible.chunk.document_id for hit in results.hits if _is_named(hit, title))
-        document_id = next((document.id for document in named.items), None) or next(ids_of_hits, None)
+        document_id = next((document.id for document in page.items), None) or next(ids_of_hits, None)
         if document_id is None:
             return None
         ids = (await self._documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
@@ -72,8 +112,9 @@ class Overviews:
         return _with_overview(retrieval, hits[0].visible.document_title)
 
 
-def _with_overview(retrieval: Retrieval, subject: str) -> Retrieval:
-    return replace(retrieval, trace=replace(retrieval.trace, details={**retrieval.trace.details, OVERVIEW: subject}))
+def _with_overview(retrieval: Retrieval, subject: str, **further: str) -> Retrieval:
+    details = {**retrieval.trace.details, OVERVIEW: subject, **further}
+    return replace(retrieval, trace=replace(retrieval.trace, details=details))
 
 
 def _is_named(hit: Hit, title: str) -> bool:
