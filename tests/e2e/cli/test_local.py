@@ -134,8 +134,12 @@ def test_strategies_are_compared_on_a_table_of_texts(cli: Any, tmp_path: Path) -
         "name,text\nbank,The Kettle Bank was founded by Agnes Thorley in 1987.\n"
         "harbour,Delphine Aster leads the Lowmere Harbour Authority since May 2019.\n"
         "mill,Merle Aston restored the Sable Mill with her own money.\n"
+        "school,The Upper School of Sund was founded by Ellen Price in 1921.\n"
+        "ferry,Tomas Garrow leads the Hollin Ferry Company since April 2012.\n"
+        "museum,The Pellow Museum was opened by Ingrid Vassall in 1998.\n"
+        "press,The Carrow Press was founded by Odile Marchetti in 1954.\n"
     )
-    asked = ("benchmark", "--data", "texts.csv", "--text-column", "text", "--title-column", "name", "--count", "4")
+    asked = ("benchmark", "--data", "texts.csv", "--text-column", "text", "--title-column", "name", "--count", "12")
     done = cli(*asked, "--strategies", "sparse,community", "--k", "1", "--fail-if", "recall@1 < baseline - 0.1", "--json")
     assert done.code == 1, done.err
     assert "gate failed: recall@1 < baseline - 0.1: recall@1 of 'community'" in done.err
