@@ -3,6 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLIENTS := .venv-clients
+FRAMEWORKS := clients/python/requirements-frameworks.lock
 COVERAGE := --cov=agentic_rag_backend --cov-branch --cov-report=
 # What each test took, as JUnit XML: `$(BIN)/python infra/durations.py` lists the slowest.
 REPORTS := .reports
@@ -12,7 +14,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-slo test-deep up down up-local docs bench same demo serve worker lock clean
+.PHONY: help install fmt check client test test-unit test-near test-clients test-pythons test-services test-slo test-deep up down up-local docs bench same demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -22,8 +24,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 RUNTIME := backend/requirements.lock backend/requirements-build.lock
-$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml testing/pyproject.toml
-	$(BIN)/python infra/install.py $(RUNTIME) --editable backend testing
+$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml testing/pyproject.toml clients/python/pyproject.toml
+	$(BIN)/python infra/install.py $(RUNTIME) --editable backend testing clients/python
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
@@ -72,6 +74,16 @@ test-unit: $(VENV)/.dev ## the unit tests, in a process a core: about a minute
 test-near: $(VENV)/.dev ## the tests near what differs from the last commit, or near FILES="a.py b.py"
 	$(IN_MEMORY) $(BIN)/python infra/tests_near.py $(FILES) -- $(ARGS)
 
+$(CLIENTS)/.installed: $(VENV)/.dev $(FRAMEWORKS)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(CLIENTS)
+	$(BIN)/python infra/install.py $(FRAMEWORKS) --python $(CLIENTS)/bin/python
+	@touch $@
+
+# The frameworks have an environment of their own: they need other versions of some packages than the product.
+test-clients: $(CLIENTS)/.installed ## the retrievers of the client in LangChain, LlamaIndex and Haystack, with a server: half a minute
+	cd backend && ../$(BIN)/mypy --python-executable ../$(CLIENTS)/bin/python --cache-dir .mypy_cache/frameworks ../clients/python/src
+	cd clients/python/tests && $(IN_MEMORY) ../../../$(CLIENTS)/bin/python -m pytest $(ARGS)
+
 test-pythons: $(VENV)/.dev ## the unit tests and a short demo on every Python from 3.11 on that is here, each in a fresh environment
 	$(BIN)/python infra/test_pythons.py $(ARGS)
 
@@ -99,17 +111,20 @@ docs: $(VENV)/.dev ## regenerate .env.example, the settings reference and the pl
 	$(BIN)/python tests/meta/test_settings.py
 	$(BIN)/python benchmarks/plots.py --documentation
 
+client: $(VENV)/.dev ## write the modules of clients/python that follow the OpenAPI description
+	cd clients/python && ../../$(BIN)/python -m generator
+
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services
 
 check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute; needs no test run
-	cd backend && ../$(BIN)/ruff format --check src ../testing/src ../tests ../benchmarks ../examples
-	cd backend && ../$(BIN)/ruff check src ../testing/src ../tests ../benchmarks ../examples
+	cd backend && ../$(BIN)/ruff format --check src ../testing/src ../clients/python ../tests ../benchmarks ../examples
+	cd backend && ../$(BIN)/ruff check src ../testing/src ../clients/python ../tests ../benchmarks ../examples
 	cd backend && ../$(BIN)/mypy
 	cd backend && ../$(BIN)/lint-imports
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
-	cd backend && ../$(BIN)/ruff check --fix src ../testing/src ../tests ../benchmarks ../examples && ../$(BIN)/ruff format src ../testing/src ../tests ../benchmarks ../examples
+	cd backend && ../$(BIN)/ruff check --fix src ../testing/src ../clients/python ../tests ../benchmarks ../examples && ../$(BIN)/ruff format src ../testing/src ../clients/python ../tests ../benchmarks ../examples
 
 bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in benchmarks/results
 	$(BIN)/python benchmarks/retrieval.py
@@ -141,6 +156,7 @@ lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
 	cd backend && $(LOCK) --extra dev --extra dspy --extra server --group build -c requirements.lock -o requirements-dev.lock pyproject.toml
 	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 	cd backend && $(LOCK) --group build -c requirements-dev.lock -o requirements-build.lock
+	cd backend && $(LOCK) --all-extras --group ../clients/python/pyproject.toml:test -o ../$(FRAMEWORKS) ../clients/python/pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data
-	rm -rf $(VENV) .demo .coverage .reports .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache
+	rm -rf $(VENV) $(CLIENTS) .demo .coverage .reports .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

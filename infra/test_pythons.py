@@ -138,7 +138,7 @@ def steps(
     python = folder / "venv" / "bin" / "python"
     backend = ROOT / "backend"
     install = [sys.executable, ROOT / "infra" / "install.py", backend / "requirements-dev.lock"]
-    install += ["--editable", backend, ROOT / "testing"]
+    install += ["--editable", backend, ROOT / "testing", ROOT / "clients" / "python"]
     yield "venv", [UV, "venv", "--quiet", "--python", interpreter.path, folder / "venv"], folder
     yield "install", [*install, "--python", python], folder
     yield "imports", [python, "-c", _IMPORTS], folder

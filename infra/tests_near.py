@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 PACKAGE = "agentic_rag_backend"
 SOURCE = PurePosixPath("backend/src")
-ROOTS = (SOURCE, PurePosixPath("testing/src"), PurePosixPath("tests/fixtures"))
+ROOTS = (SOURCE, PurePosixPath("testing/src"), PurePosixPath("clients/python/src"), PurePosixPath("tests/fixtures"))
 """Folders from which modules are imported by their full name."""
 UNIT = PurePosixPath("tests/unit")
 NO_TESTS = 5

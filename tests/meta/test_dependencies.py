@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 LOCKS = ("requirements.lock", "requirements-server.lock", "requirements-build.lock", "requirements-dev.lock")
+FRAMEWORKS = "../clients/python/requirements-frameworks.lock"
 BUILD = "build"
+CLIENT = "clients/python"
 PROGRAMS: Mapping[str, tuple[str, str]] = {
     "editables": ("Makefile", "--editable backend"),
     "hatchling": ("backend/pyproject.toml", 'build-backend = "hatchling.build"'),
@@ -39,9 +41,9 @@ def canonical(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", found[0]).lower()
 
 
-def declared(root: Path) -> dict[str, set[str]]:
-    """Return the required packages of ``pyproject.toml``: at run time, by extra, and to build the project."""
-    content = tomllib.loads((root / "backend" / "pyproject.toml").read_text(encoding="utf-8"))
+def declared(root: Path, folder: str = "backend") -> dict[str, set[str]]:
+    """Return the required packages of a project's ``pyproject.toml``: at run time, by extra, and by group."""
+    content = tomllib.loads((root / folder / "pyproject.toml").read_text(encoding="utf-8"))
     project = content["project"]
     groups = {"": project["dependencies"], **project["optional-dependencies"], **content["dependency-groups"]}
     return {group: {canonical(each) for each in asked} - {project["name"]} for group, asked in groups.items()}
@@ -69,7 +71,7 @@ def imported_modules(folders: Sequence[Path]) -> set[str]:
             modules.add(node.module or "")
     files = [path for folder in folders for path in folder.rglob("*.py")]
     local = {path.parent.name if path.name == "__init__.py" else path.stem for path in files}
-    local |= {"agentic_rag_backend", "agentic_rag_testing", "tests"}
+    local |= {"agentic_rag_backend", "agentic_rag_client", "agentic_rag_testing", "generator", "tests"}
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - (local - distributions().keys())
 
 
@@ -97,6 +99,16 @@ def test_every_import_is_of_a_declared_package(root: Path, folders: Sequence[str
 
     undeclared = {module for module in modules if not allowed.intersection(distributions().get(module, ()))}
     assert undeclared == set(), "import what pyproject.toml declares, or declare it"
+
+
+def test_the_client_imports_what_it_declares(root: Path) -> None:
+    modules = imported_modules([root / CLIENT / "src"])
+    assert modules == {"httpx2", "pydantic", "langchain_core", "llama_index"}  # and haystack, in a module of that name
+    packages = declared(root, CLIENT)
+    assert packages[""] == {"httpx2", "pydantic"}
+    extras = {"haystack": {"haystack-ai"}, "langchain": {"langchain-core"}, "llamaindex": {"llama-index-core"}}
+    assert {extra: packages[extra] for extra in extras} == extras
+    assert set().union(*packages.values()) <= pinned_packages(root / "backend" / FRAMEWORKS)
 
 
 def test_every_declared_package_is_used(root: Path) -> None:
@@ -128,7 +140,7 @@ def test_no_package_that_only_builds_is_locked_for_the_run_time(root: Path) -> N
 def test_every_dependency_is_described_once(root: Path, table_rows: Callable[[Path], Sequence[Sequence[str]]]) -> None:
     described = [canonical(row[0].strip("`")) for row in table_rows(root / "docs/reference/dependencies.md")]
 
-    assert sorted(described) == sorted(set().union(*declared(root).values()))
+    assert sorted(described) == sorted(set().union(*declared(root).values(), *declared(root, CLIENT).values()))
 
 
 def test_every_description_is_whole(root: Path, table_rows: Callable[[Path], Sequence[Sequence[str]]]) -> None:
@@ -137,7 +149,7 @@ def test_every_description_is_whole(root: Path, table_rows: Callable[[Path], Seq
         assert all(row), row
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", [*LOCKS, FRAMEWORKS])
 def test_locks_name_no_host_and_no_folder(root: Path, name: str) -> None:
     lines = (root / "backend" / name).read_text(encoding="utf-8").splitlines()
 

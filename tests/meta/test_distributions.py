@@ -20,6 +20,7 @@ import pytest
             {"py.typed", "library.py", "cli/app.py", "knowledge/extraction/lexicon.toml"},
             id="product",
         ),
+        pytest.param("clients/python", "agentic_rag_client", {"py.typed", "client.py", "operations.py"}, id="client"),
         pytest.param("testing", "agentic_rag_testing", {"py.typed", "stores/vector_store.py", "models/server.py"}, id="testing"),
     ],
 )
@@ -38,6 +39,8 @@ def test_the_wheel_holds_one_package(root: Path, tmp_path: Path, project: str, p
 def test_no_distribution_imports_code_of_tests(root: Path) -> None:
     fixtures = {path.stem for path in (root / "tests" / "fixtures").iterdir()}
     assert imported(root / "backend" / "src") & {"agentic_rag_testing", "tests", "pytest", *fixtures} == set()
+    others = {"agentic_rag_backend", "agentic_rag_testing", "tests", "pytest"}
+    assert imported(root / "clients" / "python" / "src") & others == set()
     assert imported(root / "testing" / "src") & {"tests", "pytest", *fixtures} == set()
 
 

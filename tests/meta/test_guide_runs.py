@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs" / "guide").glob("*.md")), ROOT / "README.md"]
 REASONS = {
     "Docker", "a Neo4j server", "a Qdrant server", "stores that processes share", "a server at that address", "a model server",
-    "a package index", "the model hub", "keys of the first steps, which another test runs",
+    "a package index", "the model hub", "the packages of the frameworks", "keys of the first steps, which another test runs",
 }  # fmt: skip
 ALONE, CONFLICTS = "run: without a server", "run: a conflict is an answer"
 OPERATOR_KEY = "an-operators-key-for-the-guide-0123456789"
@@ -184,13 +184,14 @@ def test_the_commands_of_a_page_run(site: Site, page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/guide/first-steps.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/first-steps.md", "docs/guide/python-client.md"])
 def test_the_python_of_a_page_runs_as_it_stands(site: Site, page: str) -> None:
-    (block,) = [block for block in blocks(ROOT / page) if block.language == "python"]
-    (site.folder / "example.py").write_text(block.code)
+    code = "".join(block.code for block in blocks(ROOT / page) if block.language == "python" and block.mark is None)
+    (site.folder / "example.py").write_text(code.replace("http://127.0.0.1:8000", site.url))
     shutil.rmtree(site.folder / "data-python", ignore_errors=True)
+    environment = {**site.environment, **site.names()}
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=site.folder, env=site.environment, capture_output=True, text=True, timeout=500
+        [sys.executable, "example.py"], cwd=site.folder, env=environment, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Accord" in done.stdout

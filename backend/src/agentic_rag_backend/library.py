@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import SecretStr
 
 from agentic_rag_backend.answering.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.application import Application
@@ -38,6 +41,9 @@ from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
 
+if TYPE_CHECKING:
+    from agentic_rag_client import AsyncClient
+
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
 """Maximum documents that are submitted and not finished."""
@@ -59,8 +65,9 @@ async def open_embedded(
         StoreLocked: another process has the folder open.
         NotFound: the tenant does not exist.
     """
+    key = {"operator_key": SecretStr(token_urlsafe(48))}  # of `Embedded.open_client`
     chosen = read_settings(
-        **{"community_auto_rebuild": False, **settings}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
+        **{"community_auto_rebuild": False, **settings, **key}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
     )
     async with open_container(chosen) as container:
         yield Embedded(container, (await choose_tenant(container, tenant)).id)
@@ -315,6 +322,27 @@ class Embedded:
         """Yield the graph as a file, in parts."""
         async for part in self._application.graph.export_graph(await self._read_caller(), format):
             yield part
+
+    @asynccontextmanager
+    async def open_client(self) -> AsyncIterator[AsyncClient]:
+        """Yield a client of the whole HTTP API, in this process and without a socket. It acts for the tenant.
+
+        Raises:
+            ImportError: the package agentic-rag-client is not installed.
+        """
+        import httpx2
+
+        from agentic_rag_backend.api.app import create_app
+        from agentic_rag_backend.api.in_process import InProcessTransport
+        from agentic_rag_client import AsyncClient
+
+        key = self.container.settings.operator_key
+        assert key is not None  # noqa: S101 - set by open_embedded
+        async with AsyncExitStack() as stack:
+            app = create_app(self.container)
+            stack.push_async_callback(app.state.answer_streams.close)
+            http = await stack.enter_async_context(httpx2.AsyncClient(transport=InProcessTransport(app)))
+            yield AsyncClient("http://in-process", key.get_secret_value(), tenant=self.tenant_id.value, http=http)
 
     async def _read_caller(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.

@@ -8,11 +8,11 @@ import json
 from typing import Any
 from xml.etree import ElementTree
 
-import httpx
+import httpx2
 import pytest
 from tests.e2e.api.conftest import Client, World
 
-from agentic_rag_backend.cli.session.in_process import InProcessTransport
+from agentic_rag_backend.api.in_process import InProcessTransport
 from agentic_rag_backend.errors import StoreUnavailable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -123,7 +123,7 @@ async def test_a_client_that_disconnects_ends_the_export(world: World, monkeypat
     monkeypatch.setattr(store, "all_relationships", slow)
     headers = {"X-API-Key": world.alpha.caller.key or ""}
     async with (
-        httpx.AsyncClient(transport=InProcessTransport(world.app), base_url="http://in-process") as http,
+        httpx2.AsyncClient(transport=InProcessTransport(world.app), base_url="http://in-process") as http,
         http.stream("GET", "/api/v1/graph/export?format=json", headers=headers) as response,
     ):
         async for _ in response.aiter_bytes():

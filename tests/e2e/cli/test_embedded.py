@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mail_messages import message_of
@@ -16,6 +19,8 @@ from agentic_rag_backend.documents.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
 from agentic_rag_backend.library import Embedded
+from agentic_rag_client import DoneEvent
+from generator.names import OPERATIONS
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"
 BANK = "# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987.\n"
@@ -116,4 +121,29 @@ async def _reads_the_graph(rag: Embedded) -> None:
 async def test_a_tenant_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="tenant 'acme' does not exist"):
         async with open_embedded(tmp_path / "data", tenant="acme"):
+            pass
+
+
+async def test_the_client_of_an_embedded_tenant_offers_every_operation(tmp_path: Path) -> None:
+    """A sample, and all requests without parameters. `tests/meta/test_client.py` compares the operations with the routes."""
+    async with open_embedded(tmp_path / "data") as rag, rag.open_client() as client:
+        document = await client.documents.wait(await client.documents.upload(BANK.encode(), name="bank.md"))
+        assert [document.id] == [hit.visible.chunk.document_id for hit in (await rag.search("Who founded the Kettle Bank?")).hits]
+        events = [event async for event in client.answers.stream("Who founded the Kettle Bank?")]
+        assert isinstance(events[-1], DoneEvent)
+        assert events[-1].answer.answer == (await rag.ask("Who founded the Kettle Bank?")).text
+        assert await client.documents.content(document.id).read() == BANK.encode()
+        for name, route in OPERATIONS.items():
+            if route.startswith("GET ") and "{" not in route:
+                await read_all(attrgetter(name)(client)())
+        await client.jobs.wait(await client.documents.delete(document.id))
+        assert [listed async for listed in client.documents.list()] == []
+
+
+async def read_all(result: Any) -> None:
+    """Read what a method of the client returned."""
+    if inspect.isawaitable(result):
+        await result
+    else:
+        async for _ in result:
             pass

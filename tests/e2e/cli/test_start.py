@@ -18,7 +18,8 @@ from .conftest import CommandLine, make_notes, stop, wait_for_address
 NEEDED_LATER = {
     "alembic": "to change the schema",
     "graphiti_core": "for the graph in Neo4j",
-    "httpx": "by commands, for their requests",
+    "httpx": "by the client of a Qdrant server",
+    "httpx2": "by commands, for their requests",
     "mcp": "for the Model Context Protocol",
     "mako": "by alembic, for new revisions",
     "neo4j": "for the graph in Neo4j",

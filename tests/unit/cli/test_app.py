@@ -270,7 +270,7 @@ def test_help_and_config_load_neither_model_runtime_nor_job_engine() -> None:
     code = (
         "import sys; from agentic_rag_backend.cli.app import run; "
         "run(['--help']); run(['config']); "
-        "heavy = {'onnxruntime', 'qdrant_edge', 'sqlalchemy', 'alembic', 'fastapi', 'numpy', 'scipy', 'openai', 'httpx', "
+        "heavy = {'onnxruntime', 'qdrant_edge', 'sqlalchemy', 'alembic', 'fastapi', 'numpy', 'scipy', 'openai', 'httpx2', "
         "'tokenizers', 'obstore', 'uvicorn', 'prometheus_client'} & set(sys.modules); "
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )

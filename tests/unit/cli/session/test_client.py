@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 
 from agentic_rag_backend.cli.following import poll_jobs
@@ -23,16 +23,16 @@ from agentic_rag_backend.errors import (
 )
 
 
-def client_of(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
-    http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://server")
+def client_of(answer: Callable[[httpx2.Request], httpx2.Response]) -> Client:
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://server")
     return Client(http, where="http://server", in_process=False)
 
 
-def _page(request: httpx.Request) -> httpx.Response:
+def _page(request: httpx2.Request) -> httpx2.Response:
     start = int(request.url.params.get("cursor", 0))
     end = min(start + int(request.url.params["limit"]), 250)
     data = [{"number": number} for number in range(start, end)]
-    return httpx.Response(200, json={"data": data, "meta": {"nextCursor": str(end) if end < 250 else None}})
+    return httpx2.Response(200, json={"data": data, "meta": {"nextCursor": str(end) if end < 250 else None}})
 
 
 @pytest.mark.parametrize(("limit", "count"), [(1, 1), (100, 100), (130, 130), (1000, 250)])
@@ -50,8 +50,8 @@ async def test_a_limit_below_one_is_refused() -> None:
     "error", [NotFound("no document 'x'"), FeatureDisabled("off"), StoreLocked("in use"), InvalidRequest("too long")]
 )
 async def test_a_problem_comes_back_as_the_error_it_was(error: AgenticRagError) -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(error.status, json={"code": error.code, "detail": error.message, "title": error.title})
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(error.status, json={"code": error.code, "detail": error.message, "title": error.title})
 
     with pytest.raises(type(error)) as raised:
         await client_of(answer).get("/documents/x")
@@ -62,20 +62,20 @@ async def test_a_problem_comes_back_as_the_error_it_was(error: AgenticRagError) 
 @pytest.mark.parametrize(
     "response",
     [
-        httpx.Response(200, text="<html>"),
-        httpx.Response(200, json=[1]),
-        httpx.Response(502, text="bad gateway"),
-        httpx.Response(404, json={"detail": "Not Found"}),
+        httpx2.Response(200, text="<html>"),
+        httpx2.Response(200, json=[1]),
+        httpx2.Response(502, text="bad gateway"),
+        httpx2.Response(404, json={"detail": "Not Found"}),
     ],
 )
-async def test_a_reply_of_another_server_is_reported(response: httpx.Response) -> None:
+async def test_a_reply_of_another_server_is_reported(response: httpx2.Response) -> None:
     with pytest.raises(UnexpectedReply, match="http://server returned"):
         await client_of(lambda request: response).get("/status")
 
 
 async def test_no_answer_names_the_address() -> None:
-    def refuse(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("refused", request=request)
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused", request=request)
 
     with pytest.raises(ServerUnreachable, match="http://server does not respond: refused"):
         await client_of(refuse).get("/status")
@@ -83,7 +83,7 @@ async def test_no_answer_names_the_address() -> None:
 
 async def test_an_error_event_of_a_stream_is_raised() -> None:
     events = 'event: token\ndata: {"text": "a"}\n\n: heartbeat\n\nevent: error\ndata: {"code": "not_found", "detail": "gone"}\n\n'
-    client = client_of(lambda request: httpx.Response(200, text=events))
+    client = client_of(lambda request: httpx2.Response(200, text=events))
     stream = client.events("/answers", {})
     assert await anext(stream) == ("token", {"text": "a"})
     with pytest.raises(NotFound, match="gone"):
@@ -100,14 +100,14 @@ async def test_an_address_must_be_one_of_http(url: str) -> None:
 async def test_a_follower_hands_over_jobs_as_they_end_with_one_request_a_look() -> None:
     looks: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         looks.append(request.url.path)
         ended = looks.count("/api/v1/jobs") > 2
         if request.url.path.endswith("/jobs"):
             state = "succeeded" if ended else "running"
             jobs = [{"id": "a", "state": state, "stage": "embed"}]
-            return httpx.Response(200, json={"data": jobs, "meta": {}})
-        return httpx.Response(200, json={"data": {"id": "old", "state": "failed", "stage": ""}, "meta": {}})
+            return httpx2.Response(200, json={"data": jobs, "meta": {}})
+        return httpx2.Response(200, json={"data": {"id": "old", "state": "failed", "stage": ""}, "meta": {}})
 
     seen: list[str] = []
     async with poll_jobs(client_of(answer), lambda job: seen.append(job["stage"])) as follower:
@@ -118,8 +118,8 @@ async def test_a_follower_hands_over_jobs_as_they_end_with_one_request_a_look() 
 
 
 async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
-    def gone(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("refused", request=request)
+    def gone(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused", request=request)
 
     async with poll_jobs(client_of(gone)) as follower:
         with pytest.raises(ServerUnreachable):
@@ -129,34 +129,34 @@ async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
 class _Breaks:
     """Breaks connections after reading the request, then answers that it is in progress, then answers."""
 
-    def __init__(self, *answers: httpx.Response | type[httpx.TransportError]) -> None:
+    def __init__(self, *answers: httpx2.Response | type[httpx2.TransportError]) -> None:
         self.answers = list(answers)
         self.keys: list[str | None] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.keys.append(request.headers.get("idempotency-key"))
         answer = self.answers.pop(0)
-        if isinstance(answer, httpx.Response):
+        if isinstance(answer, httpx2.Response):
             return answer
         raise answer("broken", request=request)
 
 
-DONE = httpx.Response(202, json={"data": {"job_id": "1"}, "meta": {}})
-UNDER_WAY = httpx.Response(
+DONE = httpx2.Response(202, json={"data": {"job_id": "1"}, "meta": {}})
+UNDER_WAY = httpx2.Response(
     409, headers={"Retry-After": "0"}, json={"code": "idempotency_in_progress", "detail": "being carried out"}
 )
 
 
 async def test_a_post_whose_connection_breaks_is_sent_again_under_its_key() -> None:
-    server = _Breaks(httpx.ReadError, httpx.RemoteProtocolError, UNDER_WAY, UNDER_WAY, DONE)
+    server = _Breaks(httpx2.ReadError, httpx2.RemoteProtocolError, UNDER_WAY, UNDER_WAY, DONE)
     assert await client_of(server).post("/documents", {"text": "x"}) == {"job_id": "1"}
     assert len(server.keys) == 5
     assert len(set(server.keys)) == 1
     assert server.keys[0]
 
 
-TOO_LONG = httpx.Response(504, json={"code": "timeout", "detail": "the request took longer than 60 s"})
-JOB = httpx.Response(200, json={"data": {"id": "1"}, "meta": {}})
+TOO_LONG = httpx2.Response(504, json={"code": "timeout", "detail": "the request took longer than 60 s"})
+JOB = httpx2.Response(200, json={"data": {"id": "1"}, "meta": {}})
 
 
 async def test_what_takes_a_busy_server_too_long_is_sent_again_where_nothing_is_paid_twice() -> None:
@@ -179,27 +179,27 @@ async def test_every_post_has_a_key_of_its_own() -> None:
     assert len(set(server.keys)) == 2
 
 
-@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadError])
-async def test_a_server_that_stays_away_is_named(error: type[httpx.TransportError]) -> None:
+@pytest.mark.parametrize("error", [httpx2.ConnectError, httpx2.ReadError])
+async def test_a_server_that_stays_away_is_named(error: type[httpx2.TransportError]) -> None:
     server = _Breaks(*[error] * 4)
     with pytest.raises(ServerUnreachable):
         await client_of(server).post("/documents", {"text": "x"})
     assert len(server.answers) == 1
 
 
-AWAY = httpx.Response(503, json={"code": "store_unavailable", "detail": "the catalogue does not answer"})
+AWAY = httpx2.Response(503, json={"code": "store_unavailable", "detail": "the catalogue does not answer"})
 
 
 async def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_client, "_SENT_AGAIN_AFTER_S", (0.0,) * 2)
     monkeypatch.setattr(cli_client, "_BACK_AFTER_S", (0.0,) * 4)
-    server = _Breaks(JOB, *[httpx.ConnectError] * 4, AWAY, AWAY, DONE)
+    server = _Breaks(JOB, *[httpx2.ConnectError] * 4, AWAY, AWAY, DONE)
     client = client_of(server)
     client.wait_for_restarts()
     await client.get("/jobs/1")
     assert await client.post("/documents", {"text": "x"}) == {"job_id": "1"}
     assert len(set(server.keys[1:])) == 1
-    server.answers = [httpx.ConnectError] * 7 + [DONE]  # type: ignore[assignment]
+    server.answers = [httpx2.ConnectError] * 7 + [DONE]  # type: ignore[assignment]
     with pytest.raises(ServerUnreachable):
         await client.get("/jobs/1")
     assert server.answers == [DONE]
@@ -210,7 +210,7 @@ async def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.
 
 async def test_what_has_no_key_is_not_sent_again() -> None:
     for method in ("PATCH", "DELETE"):
-        server = _Breaks(httpx.ReadError)
+        server = _Breaks(httpx2.ReadError)
         with pytest.raises(ServerUnreachable):
             await client_of(server).request(method, "/documents/1")
         assert server.keys == [None]

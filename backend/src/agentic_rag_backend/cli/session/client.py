@@ -10,7 +10,7 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.errors import (
@@ -27,7 +27,7 @@ BASE_PATH = "/api/v1"
 PAGE = 100
 """Items per page; the maximum of the API."""
 _MAX_SHOWN = 200
-_UNHURRIED = httpx.Timeout(None, connect=5.0)
+_UNHURRIED = httpx2.Timeout(None, connect=5.0)
 _SENT_AGAIN = frozenset({"GET", "POST"})
 _UPLOAD = ("POST", "/documents")
 _SENT_AGAIN_AFTER_S = (0.2, 1.0)
@@ -65,7 +65,7 @@ class Client:
         in_process: whether jobs run in this process, and so end with it.
     """
 
-    def __init__(self, http: httpx.AsyncClient, *, where: str, in_process: bool) -> None:
+    def __init__(self, http: httpx2.AsyncClient, *, where: str, in_process: bool) -> None:
         self._http = http
         self._answered = self._patient = False
         self.where = where
@@ -119,17 +119,17 @@ class Client:
         headers = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else None
         with self._report_silence():
             response = await self._send_persistently(method, path, headers=headers, **arguments)
-        if response.status_code == httpx.codes.NO_CONTENT:
+        if response.status_code == httpx2.codes.NO_CONTENT:
             return {"data": None, "meta": {}}
         return self._read_envelope(response)
 
-    async def _send_persistently(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+    async def _send_persistently(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
         broken = 0
         for _ in range(_IN_PROGRESS_RETRIES):
             pauses = _SENT_AGAIN_AFTER_S + (_BACK_AFTER_S if self._patient and self._answered else ())
             try:
                 response = await self._http.request(method, BASE_PATH + path, **arguments)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                 if method not in _SENT_AGAIN or broken >= len(pauses):
                     raise
                 await asyncio.sleep(pauses[broken])
@@ -142,7 +142,7 @@ class Client:
                     await asyncio.sleep(pauses[broken])
                     broken += 1
                     continue
-            if not broken or response.status_code != httpx.codes.CONFLICT:
+            if not broken or response.status_code != httpx2.codes.CONFLICT:
                 return response
             # The request that was sent before the connection broke may still be running.
             if self._read_problem(response).code != IdempotencyInProgress.code:
@@ -169,11 +169,11 @@ class Client:
                         yield name, data
         finally:
             if not is_complete and position.address and not self.in_process:
-                with suppress(httpx.HTTPError):
+                with suppress(httpx2.HTTPError):
                     await self._http.delete(position.address)
 
     async def _resume_events(
-        self, request: httpx.Request, position: _StreamPosition
+        self, request: httpx2.Request, position: _StreamPosition
     ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         """Yield the events of a response, and of the responses that continue it after a broken connection."""
         broken = 0
@@ -184,7 +184,7 @@ class Client:
                         broken = 0
                         yield event
                 return
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                 if not position.address or broken >= len(_RESUMED_AFTER_S):
                     raise
                 await asyncio.sleep(_RESUMED_AFTER_S[broken])
@@ -193,7 +193,7 @@ class Client:
                 request = self._http.build_request("GET", position.address, headers=headers)
 
     async def _stream_events(
-        self, request: httpx.Request, position: _StreamPosition
+        self, request: httpx2.Request, position: _StreamPosition
     ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         response = await self._http.send(request, stream=True)
         try:
@@ -258,34 +258,34 @@ class Client:
         """Raise `ServerUnreachable` for an error of the connection."""
         try:
             yield
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             reason = str(error)[:_MAX_SHOWN] or type(error).__name__
             raise ServerUnreachable(f"{self.where} does not respond: {reason}") from error
 
-    async def _require_success(self, response: httpx.Response) -> None:
+    async def _require_success(self, response: httpx2.Response) -> None:
         if not response.is_success:
             await response.aread()
             raise self._read_problem(response)
 
-    def _read_problem(self, response: httpx.Response) -> AgenticRagError:
+    def _read_problem(self, response: httpx2.Response) -> AgenticRagError:
         problem = _parse_object(response.content)
         if problem is None or "code" not in problem:
             return UnexpectedReply(f"{self.where} returned {response.status_code} with a body that is not a problem of this API")
         return create_error(problem)
 
-    def _read_envelope(self, response: httpx.Response) -> dict[str, Any]:
+    def _read_envelope(self, response: httpx2.Response) -> dict[str, Any]:
         if not response.is_success:
             raise self._read_problem(response)
         return self._read_object(response, "data")
 
-    def _read_object(self, response: httpx.Response, member: str) -> dict[str, Any]:
+    def _read_object(self, response: httpx2.Response, member: str) -> dict[str, Any]:
         """Return the JSON object of a response. It must have the member."""
         value = _parse_object(response.content)
         if value is None or member not in value:
             raise self._miss_member(response, member)
         return value
 
-    def _miss_member(self, response: httpx.Response, member: str) -> UnexpectedReply:
+    def _miss_member(self, response: httpx2.Response, member: str) -> UnexpectedReply:
         reply = f"{self.where} returned {response.status_code} without {member!r}"
         return UnexpectedReply(f"{reply}; is this the address of agentic-rag?")
 
@@ -305,7 +305,7 @@ class _StreamPosition:
     last_id: str = ""
 
 
-async def _parse_events(response: httpx.Response) -> AsyncIterator[tuple[str, str, dict[str, Any]]]:
+async def _parse_events(response: httpx2.Response) -> AsyncIterator[tuple[str, str, dict[str, Any]]]:
     number, name, data = "", "", ""
     async for line in response.aiter_lines():
         if not line:

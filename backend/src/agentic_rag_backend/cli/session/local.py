@@ -43,11 +43,11 @@ async def open_application(
     key = secrets.token_urlsafe(48)
     async with AsyncExitStack() as stack:
         with pause_collection():
-            import httpx
+            import httpx2
 
             from agentic_rag_backend.api.app import create_app
+            from agentic_rag_backend.api.in_process import InProcessTransport
             from agentic_rag_backend.cli.session.client import Client
-            from agentic_rag_backend.cli.session.in_process import InProcessTransport
             from agentic_rag_backend.library import choose_tenant
 
             opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)
@@ -63,7 +63,7 @@ async def open_application(
         elif not operator:
             headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
         # Without a timeout: the application limits its requests.
-        async with httpx.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:  # noqa: S113
+        async with httpx2.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:
             yield container, Client(http, where=f"DATA_DIR {settings.data_dir}", in_process=True)
 
 

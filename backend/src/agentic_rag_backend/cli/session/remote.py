@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import httpx
+import httpx2
 
 from agentic_rag_backend.cli.command import DEFAULT_TENANT
 from agentic_rag_backend.cli.session.address import read_address, read_credentials
@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import InvalidRequest
 if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
-_TIMEOUT = httpx.Timeout(660.0, connect=5.0)
+_TIMEOUT = httpx2.Timeout(660.0, connect=5.0)
 """Above the maximum of REQUEST_TIMEOUT_S, so that the server's response to a slow request arrives."""
 _PROBE_S = 30.0
 """The address file shows that the server's process is alive, so this is for a busy one. Others answer in milliseconds."""
@@ -33,7 +33,7 @@ async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIte
     """
     headers = {"X-API-Key": key} if key else {}
     origin = _parse_origin(url)
-    async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=_TIMEOUT, verify=_choose_tls(origin)) as http:
+    async with httpx2.AsyncClient(base_url=origin, headers=headers, timeout=_TIMEOUT, verify=_choose_tls(origin)) as http:
         client = Client(http, where=origin, in_process=False)
         if tenant is not None:
             http.headers["X-Tenant-Id"] = await client.find_tenant_id(tenant)
@@ -46,9 +46,9 @@ async def find_server(settings: Settings) -> str | None:
     if address is None:
         return None
     try:
-        async with httpx.AsyncClient(timeout=_PROBE_S, verify=_choose_tls(address.url)) as http:
+        async with httpx2.AsyncClient(timeout=_PROBE_S, verify=_choose_tls(address.url)) as http:
             response = await http.get(f"{address.url}/health/live")
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         return None
     return address.url if response.is_success else None
 
@@ -83,11 +83,11 @@ def find_tenant_key(settings: Settings) -> str | None:
 
 def _choose_tls(url: str) -> ssl.SSLContext:
     """Return the TLS settings for ``url``. For http, they trust no certificate: to load them takes longer than most commands."""
-    return httpx.create_ssl_context() if httpx.URL(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.create_ssl_context() if httpx2.URL(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _parse_origin(url: str) -> str:
-    parsed = httpx.URL(url)
+    parsed = httpx2.URL(url)
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidRequest(f"--url must be an address such as https://rag.example.org; got {url[:200]!r}")
     return str(parsed.copy_with(query=None, fragment=None)).rstrip("/").removesuffix(BASE_PATH)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
-from agentic_rag_backend.cli.session.in_process import InProcessTransport
+from agentic_rag_backend.api.in_process import InProcessTransport
 
 
-def _client(app: Any) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=InProcessTransport(app), base_url="http://in-process")
+def _client(app: Any) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=InProcessTransport(app), base_url="http://in-process")
 
 
 async def test_request_and_response_pass_through_whole() -> None:

@@ -1,4 +1,4 @@
-"""Transport of httpx that runs the application without a socket. Response bodies are streamed."""
+"""Transport of HTTP clients that runs the application without a socket. Response bodies are streamed."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import contextlib
 from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
-import httpx
+import httpx2
 from starlette.types import ASGIApp
 
 _CLIENT = ("127.0.0.1", 0)
 
 
-class InProcessTransport(httpx.AsyncBaseTransport):
-    """ASGI transport with streaming. The transport of httpx returns a response only when it is complete."""
+class InProcessTransport(httpx2.AsyncBaseTransport):
+    """ASGI transport with streaming. The transport of HTTP clients returns a response only when it is complete."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Run the application on ``request``. The response body is read while the application writes it."""
         exchange = _InProcessResponse(self._app, _make_scope(request), request.stream)
         status, headers = await exchange.start_application()
-        return httpx.Response(status, headers=headers, stream=exchange)
+        return httpx2.Response(status, headers=headers, stream=exchange)
 
 
-class _InProcessResponse(httpx.AsyncByteStream):
+class _InProcessResponse(httpx2.AsyncByteStream):
     """One request and its response. Closing it early disconnects the client."""
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], body: Any) -> None:
@@ -99,7 +99,7 @@ class _InProcessResponse(httpx.AsyncByteStream):
                 self._parts.put_nowait(None)
 
 
-def _make_scope(request: httpx.Request) -> dict[str, Any]:
+def _make_scope(request: httpx2.Request) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

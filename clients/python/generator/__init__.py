@@ -1,0 +1,1 @@
+"""Generator of the modules that follow the OpenAPI description."""
