@@ -13,7 +13,7 @@ export function view() {
   });
   return html`<div class="head"><h1>${() => session.value?.tenant?.name}</h1>${() => summary(status.data.value)}
       <span class="end">${action("Refresh", status.reload)}</span></div>
-    ${loaded(status, (data) => html`<div class="columns"><div class="stack">${contents(data)}${themes(data, status.reload)}</div><div class="stack">${health(data)}${models(data)}</div></div>`)}
+    ${loaded(status, (data) => html`<div class="columns"><div class="stack">${contents(data)}${themes(data, status.reload)}${models(data)}</div><div class="stack">${health(data)}</div></div>`)}
     <div class="stack lower">${usage()}${flags()}</div>`;
 }
 
@@ -57,7 +57,7 @@ function themeIndex(title, { generation, stale, built_at: builtAt }, path, reloa
   const rebuild = async () => (job.value = (await api(path, { json: {} })).data.job_id);
   const state = generation === 0 ? "not built" : stale ? "stale" : "ready";
   return html`<div class="row spread"><div>${place ? html`<a href=${address(place)}>${title}</a>` : title} ${badge(state)}
-      <div class="small soft">${generation ? html`generation ${generation}, built ${ago(builtAt)}` : "Searches work without it."}${generation && stale ? " Documents have changed since." : ""}</div></div>
+      <div class="small soft">${generation ? html`generation ${generation}, built ${ago(builtAt)}.` : "Searches work without it."}${generation && stale ? " Documents have changed since." : ""}</div></div>
     <div>${() => (job.value ? jobLine(job.value, reload) : stale && action(generation ? "Rebuild" : "Build", rebuild))}</div></div>`;
 }
 
