@@ -39,8 +39,7 @@ function state(changed) {
     changed();
   };
   const start = (json) => async () => (job.value = (await api("/admin/communities/rebuild", { json })).data.job_id);
-  return html`<section class="card">${loaded(own, (data) => html`<div class="row spread"><div class="stack"><div>${badge(data.generation === 0 ? "not built" : data.stale ? "stale" : "ready")}
-      <span class="soft">${data.generation > 0 && html`generation ${data.generation}, built ${ago(data.built_at)}${data.stale && ". Documents have changed since."}`}</span></div>
+  return html`<section class="card">${loaded(own, (data) => html`<div class="row spread"><div class="stack"><div>${badge(data.generation === 0 ? "not built" : data.stale ? "stale" : "ready")} <span class="soft">${data.generation > 0 && html`generation ${data.generation}, built ${ago(data.built_at)}${data.stale && ". Documents have changed since."}`}</span></div>
       ${data.communities && figures([["communities", number(data.communities)], ["entities", number(data.entities)], ["summaries written", number(data.summaries_written)], ["summaries reused", number(data.summaries_reused)], ["tokens", number((data.prompt_tokens ?? 0) + (data.completion_tokens ?? 0))]])}</div>
     <div class="row">${() => (job.value ? jobLine(job.value, ended) : null)}<button type="button" onclick=${() => estimate(start)}>Estimate a rebuild</button>${action("Rebuild", start({}), "main")}</div></div>`)}</section>`;
 }
@@ -79,8 +78,9 @@ function tree(items) {
   const known = new Set(items.map((item) => item.id));
   const roots = items.filter((item) => !known.has(item.parent));
   const largest = Math.max(...items.map((item) => item.entity_count));
-  const branch = (item) => html`<li><a class="theme" href=${address(["themes", item.id])} aria-current=${() => (chosenId() === item.id ? "true" : null)}>
-      <span>${item.stale && badge("stale")} ${item.name}</span><svg class="chart" height="6" role="img" aria-label=${plural(item.entity_count, "entity").replace("entitys", "entities")}><rect class="bar" width=${`${(item.entity_count / largest) * 100}%`} height="4" rx="1" /></svg></a>
+  const all = items.every((item) => item.stale); // the card above says so
+  const branch = (item) => html`<li><a class="theme" href=${address(["themes", item.id])} aria-current=${() => ((chosenId() ?? items[0].id) === item.id ? "true" : null)}>
+      <span>${item.stale && !all && badge("stale")} ${item.name}</span><svg class="chart" height="6" role="img" aria-label=${plural(item.entity_count, "entity").replace("entitys", "entities")}><rect class="bar" width=${`${(item.entity_count / largest) * 100}%`} height="4" rx="1" /></svg></a>
     ${children.has(item.id) && html`<ul>${children.get(item.id).map(branch)}</ul>`}</li>`;
   return html`<ul class="tree">${roots.map(branch)}</ul>`;
 }
