@@ -85,3 +85,8 @@ export async function* events(path, options) {
     }
   }
 }
+
+/** Let the operator look at a tenant, or at none. */
+export function actFor(tenant) {
+  session.value = { ...session.peek(), tenant };
+}

@@ -50,9 +50,9 @@ export function copyButton(text, label) {
 export const shortId = (id) => html`<span class="id" title=${id}>${id.length > 12 ? `${id.slice(0, 8)}…` : id}${copyButton(id, `Copy ${id}`)}</span>`;
 
 const STATES = {
-  good: ["●", ["ready", "succeeded", "ok", "active", "supported", "applied"]],
-  warn: ["◐", ["partial", "degraded", "stale", "unverified", "draining"]],
-  bad: ["✕", ["failed", "unreadable", "unavailable", "contradicted", "deleting", "revoked"]],
+  good: ["●", ["ready", "succeeded", "ok", "active", "supported", "right"]],
+  warn: ["◐", ["partial", "degraded", "stale", "unverified"]],
+  bad: ["✕", ["failed", "unreadable", "unavailable", "deleting", "revoked", "wrong"]],
   busy: ["▶", ["running", "processing"]],
   idle: ["○", []],
 };
