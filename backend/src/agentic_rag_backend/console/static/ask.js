@@ -57,8 +57,8 @@ function questionForm(ask) {
   const option = ({ name, description, available, why_not: why }) => html`<option value=${name} disabled=${!available} title=${why ?? description}>${words(name)}</option>`;
   return html`<form class="card stack" onsubmit=${submit}>
     <label class="field"><span>Question</span><textarea id="question" rows="2" maxlength="8000" placeholder="Who pays for lost gear?" value=${form.q} onkeydown=${keys} ref=${(element) => (question = element)}></textarea></label>
-    <div class="row bottom"><label class="field"><span>Strategy</span>${() => html`<select value=${strategy.peek()} onchange=${(event) => (strategy.value = event.target.value)}>${(strategies.data.value ?? [{ name: "auto", available: true }]).map(option)}</select>`}</label>
-      <label class="field"><span>Weight: ${() => (low.value === "" ? "the server's default" : `${decimal(share())} passages, ${decimal(1 - share())} themes`)}</span>
+    <div class="row bottom"><label class="field"><span>Strategy</span>${() => html`<select class="fixed" value=${strategy.peek()} onchange=${(event) => (strategy.value = event.target.value)}>${(strategies.data.value ?? [{ name: "auto", available: true }]).map(option)}</select>`}</label>
+      <label class="field weight"><span>Weight: ${() => (low.value === "" ? "the server's default" : `${decimal(share())} passages, ${decimal(1 - share())} themes`)}</span>
         <input type="range" min="0" max="1" step="0.05" value=${share} disabled=${() => !WEIGHTED.includes(strategy.value)} oninput=${(event) => (low.value = event.target.value)}></label>
       <label class="field"><span>Preset</span><select disabled=${() => !WEIGHTED.includes(strategy.value)} value=${() => Object.keys(PRESETS).find((name) => String(PRESETS[name]) === low.value) ?? ""} onchange=${(event) => (low.value = String(PRESETS[event.target.value] ?? ""))}>
         <option value="">default</option>${Object.keys(PRESETS).map((name) => html`<option value=${name}>${name}</option>`)}</select></label>
@@ -90,7 +90,7 @@ function shownRun(run, followUp) {
   return html`<div class="stack"><div class="split"><section class="card answer" aria-live="polite" aria-label="Answer">${() => run.failure.value && errorBox(run.failure.value)}${() => answerText(run)}
       ${() => run.done.value && answerActions(run.done.value, run.body, () => followUp(run.done.value, run.body))}</section>
     <section class="tight" aria-label="Citations">${() => citationList(run)}</section></div>
-    ${() => run.found.value && html`<div class="columns">${passages(run)}${themes(run)}</div>`}
+    ${() => (run.done.value || run.failure.value) && run.found.value && html`<div class="columns">${passages(run)}${themes(run)}</div>`}
     ${() => run.done.value && trace(run.done.value, run.times)}</div>`;
 }
 

@@ -64,7 +64,7 @@ const uploadLine = ({ file, answer, failure }, changed) => html`<div class="row"
     if (failure.value) return html`<span class="badge bad"><i aria-hidden="true">✕</i>refused</span> <span class="small">${failure.value.message ?? failure.value.detail}</span> <code>${failure.value.code}</code>`;
     if (!answer.value) return html`<span class="soft small">sending …</span>`;
     const { document_id: id, job_id: job, unchanged, warnings } = answer.value;
-    return [unchanged ? html`<span class="soft small">unchanged</span>` : job && jobLine(job, changed), html` <a href=${address(["d", id])}>Open</a>`, warnings.map((text) => html`<span class="small">${badge("partial")} ${text}</span>`)];
+    return [html`<a href=${address(["d", id])}>Open</a>`, unchanged ? html`<span class="soft small">unchanged</span>` : job && jobLine(job, changed), warnings.map((text) => html`<span class="small">${badge("partial")} ${text}</span>`)];
   }}</div>`;
 
 // ---- List

@@ -22,20 +22,20 @@ function lists() {
   const runs = pages((cursor, abort) => api(`/evaluation/runs?limit=25${cursor ? `&cursor=${part(cursor)}` : ""}`, { signal: abort }));
   const name = (id) => datasets.items.value.find((item) => item.id === id)?.name ?? shortId(id);
   return html`<div class="head"><h1>Evaluation</h1><span class="end row"><button type="button" onclick=${() => generateDialog(datasets.reload)}>Generate a dataset</button><button type="button" class="main" onclick=${() => runDialog(datasets.items.peek())}>Start a run</button></span></div>
-    <div class="stack"><section class="card"><h2>Runs</h2>${loaded(runs, () => [runs.items.value.length === 0 ? empty("No run yet. A run asks every question of a dataset in each configuration:", "agentic-rag evaluate run DATASET --configuration hybrid") : table([
+    <div class="view">${loaded(runs, () => loaded(datasets, () => html`<div class="stack"><section class="card"><h2>Runs</h2>${() => [runs.items.value.length === 0 ? empty("No run yet. A run asks every question of a dataset in each configuration:", "agentic-rag evaluate run DATASET --configuration hybrid") : table([
       { title: "Run", cell: (run) => html`<a href=${address(["evaluation", "runs", run.id])}>${run.configurations.map((item) => item.name).join(" · ")}</a>` },
       { title: "Dataset", cell: (run) => html`<a href=${address(["evaluation", "datasets", run.dataset])}>${name(run.dataset)}</a> <span class="soft small">version ${run.dataset_version}</span>` },
       { title: "State", cell: (run) => [badge(run.state), run.error && html`<div class="small">${run.error.message}</div>`] },
       { title: "Questions", number: true, cell: (run) => `${number(run.done)} of ${number(run.total)}` },
       { title: "Started", cell: (run) => ago(run.created_at) },
-    ], runs.items.value, { label: "Runs" }), pager(runs)])}</section>
-    <section class="card"><h2>Datasets</h2>${loaded(datasets, () => [datasets.items.value.length === 0 ? empty("No dataset yet. Generate one from your documents above, save answers under Ask, or upload a file:", "agentic-rag evaluate datasets create NAME --cases cases.jsonl") : table([
+    ], runs.items.value, { label: "Runs" }), pager(runs)]}</section>
+    <section class="card"><h2>Datasets</h2>${() => [datasets.items.value.length === 0 ? empty("No dataset yet. Generate one from your documents above, save answers under Ask, or upload a file:", "agentic-rag evaluate datasets create NAME --cases cases.jsonl") : table([
       { title: "Dataset", cell: (item) => html`<a href=${address(["evaluation", "datasets", item.id])}>${item.name}</a>` },
       { title: "Version", number: true, cell: (item) => item.version },
       { title: "Cases", number: true, cell: (item) => number(item.case_count) },
       { title: "Kinds", cell: (item) => Object.entries(item.kinds).map(([kind, count]) => html`<span class="tag">${words(kind)} ${count}</span> `) },
       { title: "Changed", cell: (item) => ago(item.updated_at) },
-    ], datasets.items.value, { label: "Datasets" }), pager(datasets)])}</section></div>`;
+    ], datasets.items.value, { label: "Datasets" }), pager(datasets)]}</section></div>`))}</div>`;
 }
 
 function generateDialog(changed) {

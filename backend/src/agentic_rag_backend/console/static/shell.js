@@ -73,10 +73,10 @@ function frame() {
   const link = ([own, [label]]) => html`<a href=${`#/${own === "overview" ? "" : own}`} aria-current=${() => (place() === own ? "page" : null)}>${label}</a>`;
   const visible = Object.entries(VIEWS).filter(([own]) => (OPERATOR.includes(own) ? session.value.operator : session.value.tenant));
   return html`<a class="skip" href="#main" onclick=${(event) => (event.preventDefault(), document.querySelector("main").focus())}>Skip to content</a>
-    <div class="frame"><div class="rail"><div class="brand"><img src="./icon.svg" alt="" width="20" height="20">Console</div>
+    <div class="frame"><header class="rail"><div class="brand"><img src="./icon.svg" alt="" width="20" height="20">Console</div>
       <nav aria-label="Views">${visible.map(link)}</nav>
-      <div class="account"><div>${() => account(session.value)}</div>${themeSwitch()}<button type="button" onclick=${() => signOut()}>Sign out</button></div></div>
-    <main tabindex="-1">${() => show(name.value)}</main></div>`;
+      <div class="account"><div>${() => account(session.value)}</div>${themeSwitch()}<button type="button" onclick=${() => signOut()}>Sign out</button></div></header>
+    <main id="main" tabindex="-1">${() => show(name.value)}</main></div>`;
 }
 
 const account = ({ tenant, operator }) => [

@@ -39,7 +39,7 @@ function state(changed) {
     changed();
   };
   const start = (json) => async () => (job.value = (await api("/admin/communities/rebuild", { json })).data.job_id);
-  return html`<section class="card">${loaded(own, (data) => html`<div class="row spread"><div class="stack"><div>${badge(data.generation === 0 ? "not built" : data.stale ? "stale" : "ready")} <span class="soft">${data.generation > 0 && html`generation ${data.generation}, built ${ago(data.built_at)}${data.stale && ". Documents have changed since."}`}</span></div>
+  return html`<section class="card reserved">${loaded(own, (data) => html`<div class="row spread"><div class="stack"><div>${badge(data.generation === 0 ? "not built" : data.stale ? "stale" : "ready")} <span class="soft">${data.generation > 0 && html`generation ${data.generation}, built ${ago(data.built_at)}${data.stale && ". Documents have changed since."}`}</span></div>
       ${data.communities && figures([["communities", number(data.communities)], ["entities", number(data.entities)], ["summaries written", number(data.summaries_written)], ["summaries reused", number(data.summaries_reused)], ["tokens", number((data.prompt_tokens ?? 0) + (data.completion_tokens ?? 0))]])}</div>
     <div class="row">${() => (job.value ? jobLine(job.value, ended) : null)}<button type="button" onclick=${() => estimate(start)}>Estimate a rebuild</button>${action("Rebuild", start({}), "main")}</div></div>`)}</section>`;
 }

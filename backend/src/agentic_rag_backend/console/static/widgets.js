@@ -121,7 +121,7 @@ export function table(columns, rows, { caption, label } = {}) {
   const kind = (column) => (column.number ? "number" : null);
   return html`<div class="scroll"><table aria-label=${label}>
     ${caption && html`<caption>${caption}</caption>`}
-    <thead><tr>${columns.map((column) => html`<th scope="col" class=${kind(column)}>${column.title}</th>`)}</tr></thead>
+    <thead><tr>${columns.map((column) => html`<th scope="col" class=${kind(column)}>${column.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${columns.map((column) => html`<td class=${kind(column)}>${column.cell(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
