@@ -125,7 +125,7 @@ function refusal({ answer, nearest, trace: { fallback_reason: reason, details } 
 /** The passages most similar to a question, although no strategy would return them. */
 function nearestPassages({ query }) {
   const list = resource(async (abort) => (await api("/search", { json: { query, strategy: "dense", limit: 3, fields: ["id", "document_id", "title", "content", "score"] }, signal: abort })).data.results);
-  return html`<div><h3>Most similar passages, which do not answer it</h3>${loaded(list, (rows) => (rows.length === 0 ? empty("There are no passages yet.", "agentic-rag ingest FOLDER")
+  return html`<div class="nearest"><h3>Most similar passages, which do not answer it</h3>${loaded(list, (rows) => (rows.length === 0 ? empty("There are no passages yet.", "agentic-rag ingest FOLDER")
     : rows.map((row) => html`<blockquote class="quote small"><span class="lines">${row.content}</span><a href=${address(["d", row.document_id], { chunk: row.id })}>${row.title}</a> <span class="soft">similarity ${decimal(row.score)}</span></blockquote>`)))}</div>`;
 }
 

@@ -147,7 +147,7 @@ function pictureOf(data, list, selected) {
   });
   cleanup(() => picture.data.peek() && URL.revokeObjectURL(picture.data.peek().url));
   const turn = (step) => () => (number_.value = Math.max(1, number_.peek() + step));
-  return html`<section class="card"><div class="row spread"><h2>Page ${() => number_.value}</h2><span><button type="button" aria-label="Previous page" onclick=${turn(-1)}>‹</button> <button type="button" aria-label="Next page" onclick=${turn(1)}>›</button></span></div>
+  return html`<section class="card picture"><div class="row spread"><h2>Page ${() => number_.value}</h2><span><button type="button" aria-label="Previous page" onclick=${turn(-1)}>‹</button> <button type="button" aria-label="Next page" onclick=${turn(1)}>›</button></span></div>
     ${loaded(picture, (own) => drawPage(own, list, selected))}</section>`;
 }
 

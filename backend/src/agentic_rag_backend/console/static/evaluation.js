@@ -115,7 +115,7 @@ function plot(rows) {
 
 function differences({ differences: rows }) {
   if (!rows?.length) return null;
-  const certain = (row) => row.interval[0] > 0 || row.interval[1] < 0;
+  const certain = (row) => (row.interval[0] > 0 || row.interval[1] < 0) && row.p < 0.05;
   return html`<section class="card"><h2>Differences</h2>${table([
     { title: "Configuration", cell: (row) => `${row.configuration} − ${row.baseline}` },
     { title: "Metric", cell: (row) => words(row.metric) },

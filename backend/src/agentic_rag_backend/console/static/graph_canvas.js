@@ -36,7 +36,7 @@ export function drawGraph(nodes, edges, chosen, choose) {
 
   function paint() {
     if (!state.width) return;
-    const [ink, soft, accent, paper] = ["--ink", "--line", "--accent", "--paper"].map((name) => resolveColour(name, canvas));
+    const [ink, soft, accent, paper] = ["--ink", "--edge", "--accent", "--paper"].map((name) => resolveColour(name, canvas));
     const context = canvas.getContext("2d");
     const ratio = devicePixelRatio || 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -100,7 +100,9 @@ async def get_neighbourhood(
         list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] | None,
         Query(description="ids of further entities, repeated: the union of all neighbourhoods", max_length=MAX_CENTRES - 1),
     ] = None,
-    positions: Annotated[bool, Query(description="return `x` and `y` of each node: places on a map, connected ones near")] = False,
+    positions: Annotated[
+        bool, Query(description="return `x` and `y` of each node: places on a map, connected ones near")
+    ] = False,
 ) -> dict[str, Any]:
     """Return the entities within `hops` relationships, with the relationships between them as edges; at most 500 entities."""
     options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
