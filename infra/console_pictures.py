@@ -26,7 +26,7 @@ from pdf_files import Page, pdf_of  # noqa: E402
 from web_browser import open_browser  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images" / "console"
-COLOURS = (64, 32, 16)
+COLOURS = (64, 32, 16, 10)
 """Numbers of colours of a picture, until the file is small enough: its text needs no more."""
 MAX_BYTES = 60 * 1024
 WIDTH, HEIGHT = 1280, 800
