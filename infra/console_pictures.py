@@ -26,8 +26,8 @@ from pdf_files import Page, pdf_of  # noqa: E402
 from web_browser import open_browser  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images" / "console"
-COLOURS = (64, 32, 16, 10)
-"""Numbers of colours of a picture, until the file is small enough: its text needs no more."""
+PALETTES = ((64, Image.Quantize.MAXCOVERAGE), (32, Image.Quantize.MEDIANCUT), (16, Image.Quantize.MEDIANCUT))
+"""Numbers of colours of a picture and how they are chosen, until the file is small enough."""
 MAX_BYTES = 60 * 1024
 WIDTH, HEIGHT = 1280, 800
 QUESTION = "Who has to pay for lost gear under the Narrows Accord?"
@@ -143,8 +143,8 @@ async def picture_of(console: ConsolePage) -> bytes:
 def save_picture(content: bytes, path: Path) -> None:
     """Write a picture with few colours."""
     picture = Image.open(BytesIO(content)).convert("RGB")
-    for colours in COLOURS:
-        picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+    for colours, method in PALETTES:
+        picture.quantize(colours, method=method, dither=Image.Dither.NONE).save(path, optimize=True)
         if path.stat().st_size <= MAX_BYTES:
             break
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1024:.0f} KB")

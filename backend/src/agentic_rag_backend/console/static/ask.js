@@ -21,7 +21,7 @@ function bodyOf({ q, strategy, low, as_of: asOf }, turns) {
 }
 
 export function view() {
-  const kept = last?.owner === session.peek() && last.body.query === readForm().q ? last : null;
+  const kept = last?.owner === session.peek() && last.body.query === readForm().q && last.body.strategy === readForm().strategy ? last : null;
   const [run, turns] = [signal(kept), signal(kept?.body.history ?? [])];
   const ask = (form) => {
     last?.stop();

@@ -27,13 +27,19 @@ function heading(data, changed) {
     const { job_id: job } = (await api(`/documents/${part(data.id)}`, { method: "DELETE" })).data;
     const ended = await followJob(job, () => {});
     go("documents", {}, true);
-    openDialog("Receipt", () => [html`<p>${badge(ended.state)} “${data.title}” is deleted.</p>`, receipt(ended), shortId(job)]);
+    openDialog("Receipt", () => [html`<p>${badge(ended.state)} · “${data.title}” is deleted.</p>`, receipt(ended), html`<p class="small soft">Job ${shortId(job)}</p>`]);
   });
   return html`<div class="head"><a href="#/documents">Documents</a><span class="soft" aria-hidden="true">›</span><h1 id="title">${data.title}</h1>${badge(data.state)}
     <span class="end row">${action("Download", () => download(data))}<button type="button" onclick=${() => edit(data, changed)}>Edit</button><button type="button" class="danger" onclick=${remove}>Delete</button></span></div>`;
 }
 
-const receipt = ({ result, error }) => (error ? html`<p>${error.message}</p>` : facts(Object.entries(result ?? {}).map(([name, value]) => [words(name), typeof value === "object" ? html`<code>${JSON.stringify(value)}</code>` : typeof value === "number" ? number(value) : String(value)])));
+/** Numbers of what a deletion removed, and of what is left. */
+function receipt({ result, error }) {
+  if (error) return html`<p>${error.message}</p>`;
+  const flat = (counts) => Object.entries(counts ?? {}).flatMap(([name, value]) => (typeof value === "object" ? flat(value) : value ? [[words(name), number(value)]] : []));
+  const left = flat(result?.leftovers);
+  return [html`<h3>Removed</h3>`, facts(flat(result?.removed)), html`<h3>Left</h3>`, left.length > 0 ? facts(left) : html`<p>Nothing.</p>`];
+}
 
 async function download({ id, title }) {
   const content = await (await request(`/documents/${part(id)}/content`)).blob();

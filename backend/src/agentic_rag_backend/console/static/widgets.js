@@ -178,7 +178,10 @@ export function openDialog(title, content) {
   const dialog = html`<dialog aria-labelledby="dialog-title"><div class="head"><h2 id="dialog-title">${title}</h2>
     <button class="end" type="button" onclick=${() => dialog.close()}>Close</button></div></dialog>`;
   const end = effect(() => dialog.append(html`<div class="stack">${content(() => dialog.close())}</div>`), false);
+  const leave = () => dialog.close(); // a link in it was followed
+  addEventListener("hashchange", leave);
   dialog.addEventListener("close", () => {
+    removeEventListener("hashchange", leave);
     end();
     dialog.remove();
     opener?.focus();
