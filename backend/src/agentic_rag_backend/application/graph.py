@@ -56,11 +56,20 @@ class GraphService:
 
     @requires(Scope.READ)
     async def read_neighbourhood(
-        self, caller: Principal, entity_ids: Sequence[str], options: NeighbourhoodOptions, *, positions: bool = False
+        self,
+        caller: Principal,
+        entity_id: str,
+        options: NeighbourhoodOptions,
+        *,
+        also: Sequence[str] = (),
+        positions: bool = False,
     ) -> Neighbourhood:
-        """Return the entities around one to 20 entities, the relationships between them, and their ``positions`` on a map."""
-        centres = dict.fromkeys(entity_ids)
-        parts = [await self.container.neighbourhoods.around(caller.tenant, entity_id, options) for entity_id in centres]
+        """Return the entities around an entity, and the relationships between them.
+
+        ``also`` has up to 19 further entities to unite with. ``positions``: each entity has a place on a map.
+        """
+        centres = dict.fromkeys([entity_id, *also])
+        parts = [await self.container.neighbourhoods.around(caller.tenant, id, options) for id in centres]
         neighbourhood = parts[0] if len(parts) == 1 else merge_neighbourhoods(parts)
         return await asyncio.to_thread(place_entities, neighbourhood) if positions else neighbourhood
 

@@ -106,7 +106,7 @@ async def get_neighbourhood(
 ) -> dict[str, Any]:
     """Return the entities within `hops` relationships, with the relationships between them as edges; at most 500 entities."""
     options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
-    neighbourhood = await services.graph.read_neighbourhood(caller, [entity_id, *(also or [])], options, positions=positions)
+    neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options, also=also or (), positions=positions)
     return wrap_data(request, NeighbourhoodView.of(neighbourhood))
 
 
