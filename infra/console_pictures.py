@@ -29,7 +29,7 @@ FOLDER = ROOT / "docs" / "images" / "console"
 PALETTES = ((64, Image.Quantize.MAXCOVERAGE), (32, Image.Quantize.MEDIANCUT), (16, Image.Quantize.MEDIANCUT))
 """Numbers of colours of a picture and how they are chosen, until the file is small enough."""
 MAX_BYTES = 60 * 1024
-WIDTH, HEIGHT = 1280, 800
+WIDTH, HEIGHT = 1280, 720
 QUESTION = "Who has to pay for lost gear under the Narrows Accord?"
 REFUSED = "Who won the football world cup in 1966?"
 VIEWS = {
@@ -123,6 +123,7 @@ async def take_pictures(origin: str, key: str, ids: dict[str, str], names: list[
     async with open_browser() as browser:
         for theme in ("light", "dark"):
             async with open_console(browser, origin, dark=theme == "dark", width=WIDTH) as console:
+                await console.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
                 await console.sign_in(key)
                 for name in names:
                     if name == "tenants":

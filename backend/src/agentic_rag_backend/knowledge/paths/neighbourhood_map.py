@@ -26,18 +26,17 @@ def merge_neighbourhoods(parts: Sequence[Neighbourhood]) -> Neighbourhood:
     """Return the union of neighbourhoods: at most 500 entities, the nearest to any centre, and the connections among them."""
     nodes: dict[str, NeighbourNode] = {}
     for node in (node for part in parts for node in part.nodes):
-        known = nodes.get(node.entity.id)
-        nodes[node.entity.id] = node if known is None or node.hops < known.hops else known
-    nearest = sorted(nodes.values(), key=lambda node: node.hops)[:MAX_MAP_NODES]
-    ids = {node.entity.id for node in nearest}
+        nodes[node.entity.id] = min(nodes.get(node.entity.id, node), node, key=lambda node: node.hops)
+    map_nodes = sorted(nodes.values(), key=lambda node: node.hops)[:MAX_MAP_NODES]
+    ids = {node.entity.id for node in map_nodes}
     edges: dict[tuple[str, str, str], Connection] = {}
     for edge in (edge for part in parts for edge in part.edges):
         if edge.source.id in ids and edge.target.id in ids:
             edges.setdefault((edge.source.id, edge.target.id, edge.fact.id if edge.fact is not None else ""), edge)
     return Neighbourhood(
-        tuple(nearest),
+        tuple(map_nodes),
         tuple(sorted(edges.values(), key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))),
-        any(part.bounded for part in parts) or len(nodes) > len(nearest),
+        any(part.bounded for part in parts) or len(nodes) > len(map_nodes),
     )
 
 
