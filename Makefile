@@ -14,7 +14,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check client test test-unit test-near test-clients test-pythons test-services test-slo test-deep up down up-local docs bench same demo serve worker lock clean
+.PHONY: help install fmt check client test test-unit test-near test-clients test-pythons test-services test-slo test-deep up down up-local docs pictures bench same demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -113,6 +113,9 @@ docs: $(VENV)/.dev ## regenerate .env.example, the settings reference and the pl
 
 client: $(VENV)/.dev ## write the modules of clients/python that follow the OpenAPI description
 	cd clients/python && ../../$(BIN)/python -m generator
+
+pictures: $(VENV)/.dev ## take the pictures of the console for docs/images/console; look at them before you commit them
+	$(BIN)/python infra/console_pictures.py
 
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services

@@ -17,7 +17,7 @@ import pytest
         pytest.param(
             "backend",
             "agentic_rag_backend",
-            {"py.typed", "library.py", "cli/app.py", "knowledge/extraction/lexicon.toml"},
+            {"py.typed", "library.py", "cli/app.py", "knowledge/extraction/lexicon.toml", "console/static/shell.js"},
             id="product",
         ),
         pytest.param("clients/python", "agentic_rag_client", {"py.typed", "client.py", "operations.py"}, id="client"),

@@ -221,17 +221,17 @@ class Embedded:
         """
         return await self._application.graph.get_entity(await self._read_caller(), id, limit=limit, as_of=as_of)
 
-    async def neighbourhood(self, id: str, **options: Any) -> Neighbourhood:
+    async def neighbourhood(self, id: str, *, positions: bool = False, also: Sequence[str] = (), **options: Any) -> Neighbourhood:
         """Return the entities around an entity, and the relationships between them.
 
         Args:
-            options: fields of `NeighbourhoodOptions`: hops, relations, limit, mentions, as_of.
+            options: fields of `NeighbourhoodOptions`; ``also``, ``positions``: see `GraphService.read_neighbourhood`.
 
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        caller = await self._read_caller()
-        return await self._application.graph.read_neighbourhood(caller, id, NeighbourhoodOptions(**options))
+        graph, chosen = self._application.graph, NeighbourhoodOptions(**options)
+        return await graph.read_neighbourhood(await self._read_caller(), id, chosen, also=also, positions=positions)
 
     async def paths(self, source: str, target: str, **options: Any) -> PathsFound:
         """Return the best paths between two entities, which are given by id or name.

@@ -43,6 +43,22 @@ async def test_an_entity_its_neighbourhood_and_its_chunks_agree(world: World) ->
     near = await world.alpha.data("GET", f"/graph/entities/{id}/neighbourhood", params={"hops": 2, "limit": 100})
     assert {each["relationship"]["id"] for each in near["edges"]} >= {each["id"] for each in found["relationships"]}
     assert {node["hops"] for node in near["nodes"]} <= {0, 1, 2}
+    assert {(node["x"], node["y"]) for node in near["nodes"]} == {(None, None)}
+
+
+async def test_neighbourhoods_are_united_on_one_map(world: World) -> None:
+    mara, market = await _id(world.alpha, "Mara Venn"), await _id(world.alpha, "Fish Market")
+    path = f"/graph/entities/{mara}/neighbourhood"
+    parts = [await world.alpha.data("GET", f"/graph/entities/{id}/neighbourhood") for id in (mara, market)]
+    asked = {"also": [market, market], "positions": "true"}
+    union = await world.alpha.data("GET", path, params=asked)
+    assert {node["id"] for node in union["nodes"]} == {node["id"] for part in parts for node in part["nodes"]}
+    assert {node["id"] for node in union["nodes"] if node["hops"] == 0} == {mara, market}
+    assert all(0 <= node[axis] <= 1 for node in union["nodes"] for axis in ("x", "y"))
+    assert (await world.alpha.data("GET", path, params=asked))["nodes"] == union["nodes"]
+    missing = await world.alpha.get(path, params={"also": "no-such-entity"})
+    assert missing.status_code == 404
+    assert (await world.alpha.get(path, params={"also": [market] * 20})).status_code == 422
 
 
 async def test_paths_by_name_id_and_question(world: World) -> None:

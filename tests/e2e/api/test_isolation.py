@@ -238,6 +238,7 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("entity"),
         Case("name"),
         Case("entity", "hops", query={"hops": "4", "limit": "200"}),
+        Case("entity", "query also", query={"also": "{id}"}),
     ),
     "POST /graph/paths": (
         *(Case(kind, "source", {"source": "{id}", "target": "Mara Venn"}) for kind in ("entity", "name", "chunk")),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from private_files import open_to_others
 from qdrant_client import QdrantClient
 from qdrant_server import qdrant_process
+
+from .conftest import stop, wait_for_address
 
 
 @pytest.fixture
@@ -108,6 +112,33 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
     assert refused.code == 1
     assert "1 of 1 answers have no citation" in refused.err
     assert refused.out.rstrip().rpartition("\n")[2].startswith("hint: 'agentic-rag models pull")
+
+
+@pytest.mark.slow
+def test_the_demo_serves_its_documents_with_the_console(cli: Any, notes: Path) -> None:
+    asked = (
+        "demo",
+        "--corpus",
+        "notes",
+        "--question",
+        "Who founded the Kettle Bank?",
+        "--data-dir",
+        "data",
+        "--open",
+        "--port",
+        "0",
+    )
+    process = cli.start(*asked)
+    url = wait_for_address(cli, process)
+    key = json.loads((cli.data / "credentials.json").read_text())["key"]
+    assert "shell.js" in httpx.get(f"{url}/console/").text
+    listed = httpx.get(f"{url}/api/v1/documents", headers={"Authorization": f"Bearer {key}"}).json()["data"]
+    assert {document["title"] for document in listed} == {"Harbour", "Kettle Bank"}
+    assert stop(process) == 0
+
+    shared = replace(cli, environment={**cli.environment, "DATABASE_URL": "sqlite:///shared.db"})(*asked)
+    assert shared.code == 2
+    assert "--open serves a folder of this machine: unset DATABASE_URL" in shared.err
 
 
 @pytest.mark.slow

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
-from agentic_rag_backend import __version__
+from agentic_rag_backend import __version__, console
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
-from agentic_rag_backend.api.doors import dify, passage_page, rerank_routes
+from agentic_rag_backend.api.doors import dify, rerank_routes
 from agentic_rag_backend.api.doors.mcp_protocol.mcp_requests import McpEndpoint
 from agentic_rag_backend.api.doors.openai_protocol import chat, file_routes, model_routes, response_routes, vector_store_routes
 from agentic_rag_backend.api.middleware import RequestContext
@@ -97,7 +97,7 @@ def create_app(container: Container) -> FastAPI:
     for router in _ROUTERS:
         versioned.include_router(router.router)
     app.include_router(versioned)
-    for door in (chat, response_routes, model_routes, file_routes, vector_store_routes, dify, rerank_routes, passage_page):
+    for door in (chat, response_routes, model_routes, file_routes, vector_store_routes, dify, rerank_routes, console):
         app.include_router(door.router)
     app.include_router(probes.router)
     app.include_router(prometheus.router)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from agentic_rag_backend.knowledge.contradictions.contradiction_finder import Co
 from agentic_rag_backend.knowledge.editing import EditStatus, Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
+from agentic_rag_backend.knowledge.paths.neighbourhood_map import merge_neighbourhoods, place_entities
 from agentic_rag_backend.knowledge.visible.entity_reader import ListedEntity, VisibleEntity
 from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.themes.communities.theme_index import CommunityView
@@ -53,9 +55,23 @@ class GraphService:
         return await self.container.entities.entity(caller.tenant, entity_id, limit=limit, relations=relations, as_of=as_of)
 
     @requires(Scope.READ)
-    async def read_neighbourhood(self, caller: Principal, entity_id: str, options: NeighbourhoodOptions) -> Neighbourhood:
-        """Return the entities around an entity, and the relationships between them."""
-        return await self.container.neighbourhoods.around(caller.tenant, entity_id, options)
+    async def read_neighbourhood(
+        self,
+        caller: Principal,
+        entity_id: str,
+        options: NeighbourhoodOptions,
+        *,
+        also: Sequence[str] = (),
+        positions: bool = False,
+    ) -> Neighbourhood:
+        """Return the entities around an entity, and the relationships between them.
+
+        ``also`` has up to 19 further entities to unite with. ``positions``: each entity has a place on a map.
+        """
+        centres = dict.fromkeys([entity_id, *also])
+        parts = [await self.container.neighbourhoods.around(caller.tenant, id, options) for id in centres]
+        neighbourhood = parts[0] if len(parts) == 1 else merge_neighbourhoods(parts)
+        return await asyncio.to_thread(place_entities, neighbourhood) if positions else neighbourhood
 
     @requires(Scope.READ)
     async def find_paths(

@@ -629,6 +629,8 @@ class GraphNode(Model):
     description: str = ""
     hops: int = ABSENT
     mention_count: int = ABSENT
+    x: float | None = None
+    y: float | None = None
 
 
 class GroupUsage(Model):

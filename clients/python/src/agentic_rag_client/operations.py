@@ -676,10 +676,12 @@ class Graph(Resource[Mode]):
         limit: int | None = None,
         mentions: bool | None = None,
         as_of: datetime | str | None = None,
+        also: Sequence[str] | None = None,
+        positions: bool | None = None,
     ) -> models.Neighbourhood:
         """Get the entities around an entity.
 
-        Return the entities within `hops` relationships, with the relationships between them as edges.
+        Return the entities within `hops` relationships, with the relationships between them as edges; at most 500 entities.
 
         Args:
             hops: 1 to 4.
@@ -687,6 +689,8 @@ class Graph(Resource[Mode]):
             limit: maximum entities around it, 1 to 200.
             mentions: if no relationship connects the entity with another one, return entities that share its chunks.
             as_of: only facts that were valid at this time; a year, month or day means its end; default zone: UTC.
+            also: ids of further entities, repeated: the union of all neighbourhoods.
+            positions: return `x` and `y` of each node: places on a map, connected ones near.
         """
         return await self._session.read(
             Call.of("GET /api/v1/graph/entities/{entity_id}/neighbourhood", locals()), models.Neighbourhood

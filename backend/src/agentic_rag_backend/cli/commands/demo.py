@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tempfile
 import time
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -70,12 +73,16 @@ def run_demo(
     ] = None,
     question: Annotated[list[str] | None, typer.Option("--question", help="Question instead of the examples' questions.")] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Keep the data here; default: a temporary folder.")] = None,
+    open_console: Annotated[
+        bool, typer.Option("--open", help="Then serve the data until Ctrl-C, and open the console in a browser.")
+    ] = False,
+    port: Annotated[int | None, typer.Option("--port", help="Port of --open; default: PORT (8000); 0: a free one.")] = None,
     json: AsJson = False,
 ) -> None:
     """Ingest the examples, build graph and communities, and answer three questions from both levels, with citations.
 
     Without --data-dir, the demo removes its data at the end. It uses a temporary folder or, with DATABASE_URL, a temporary
-    tenant in the configured stores.
+    tenant in the configured stores. With --open, it serves them first, on this machine only.
     """
     examples = find_examples(corpus, question or [])
     output = Output(as_json=json)
@@ -86,13 +93,44 @@ def run_demo(
         if data_dir is None and settings.database_url is None:
             # The catalogue is removed with the folder. Data on a server would remain without an owner.
             settings = settings.model_copy(update={"vector_store": "edge", "graph_store": "sqlite", "blob_url": None})
+        if open_console:
+            settings = _settings_to_serve(settings, port)
         quiet_logging(settings)
-        uncited = run_async(_run_stages(settings, examples, output, temporary=data_dir is None))
+        uncited = run_async(_run_stages(settings, examples, output, temporary=data_dir is None and not open_console))
+        if open_console:
+            _serve_console(settings, output)
     # Encoders are installed in the data folder of later commands, not in the temporary one.
     if not json and (hint := suggest_encoder(load_settings(data_dir=data_dir))) is not None:
         typer.echo(f"\n{hint}")
     if uncited:
         raise DemoFailed(f"{uncited} of {len(examples.questions)} answers have no citation")
+
+
+def _settings_to_serve(settings: Settings, port: int | None) -> Settings:
+    """Return the settings of a server on this machine only.
+
+    Raises:
+        InvalidRequest: the catalogue is on a database server, where the demo's data would stay.
+    """
+    if settings.database_url is not None:
+        raise InvalidRequest("--open serves a folder of this machine: unset DATABASE_URL, or run 'agentic-rag serve'")
+    served = {"host": "127.0.0.1"} if port is None else {"host": "127.0.0.1", "port": port}
+    return settings.model_copy(update=served)
+
+
+def _serve_console(settings: Settings, output: Output) -> None:
+    """Serve the demo's data until a signal. Open the console if this machine has a screen."""
+    from agentic_rag_backend.cli.operations.serve import start_server
+    from agentic_rag_backend.telemetry.event_loop import WatchedLoop
+
+    def show_address(url: str) -> None:
+        address = f"{url}/console/"
+        if not output.as_json:
+            typer.echo(f"\nthe console is at {address}; it asks for the key in that file; Ctrl-C ends the server")
+        if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+            webbrowser.open(address)
+
+    run_async(start_server(settings, output, show=show_address), loop=WatchedLoop)
 
 
 def find_examples(corpus: Path | None, questions: Sequence[str]) -> Examples:

@@ -49,7 +49,7 @@ def serve_api(
     json: AsJson = False,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
-    _start_process(_start_server, json=json, host=host, port=port, data_dir=data_dir)
+    _start_process(start_server, json=json, host=host, port=port, data_dir=data_dir)
 
 
 def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]], *, json: bool, **options: Any) -> None:
@@ -63,7 +63,8 @@ def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]
         run_async(serve(settings, Output(as_json=json)), loop=WatchedLoop)
 
 
-async def _start_server(settings: Settings, output: Output) -> None:
+async def start_server(settings: Settings, output: Output, *, show: Callable[[str], object] | None = None) -> None:
+    """Serve until a signal. ``show`` gets the address when the server listens."""
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.deployment import require_shared_stores
 
@@ -81,13 +82,17 @@ async def _start_server(settings: Settings, output: Output) -> None:
         settings, operator_key = _add_operator_key(settings, credentials)
         async with open_stores(settings, work=settings.worker_inline) as container:
             new_credentials = await _ensure_credentials(container, credentials, operator_key) if local else None
-            await _serve_requests(container, listening, new_credentials, output)
+            await _serve_requests(container, listening, new_credentials, output, show)
     finally:
         listening.close()
 
 
 async def _serve_requests(
-    container: Container, listening: socket.socket, credentials: Credentials | None, output: Output
+    container: Container,
+    listening: socket.socket,
+    credentials: Credentials | None,
+    output: Output,
+    show: Callable[[str], object] | None,
 ) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
@@ -104,12 +109,14 @@ async def _serve_requests(
             keys = credentials_file(data_dir)
             output.result({"url": url, "pid": os.getpid(), "credentials": str(keys) if keys.exists() else None, **models})
         else:
-            output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
+            output.show(f"serving {data_dir} on {url} · console at {url}/console/ · API docs at {url}/api/v1/docs")
             output.show(models_line(container.settings))
             # Not through the console, which would wrap the path of the keys.
             for line in (suggest_encoder(container.settings), _describe_keys(credentials, credentials_file(data_dir))):
                 if line is not None:
                     typer.echo(line)
+        if show is not None:
+            show(url)
         try:
             await run_server(server, listening, continuation="unfinished jobs continue at the next start on these stores")
         finally:

@@ -54,11 +54,15 @@ class NeighbourhoodOptions:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourNode:
-    """An entity, the least number of connections that lead to it, and the number of visible chunks that mention it."""
+    """An entity, the least number of connections that lead to it, and the number of visible chunks that mention it.
+
+    ``position`` is its place on a map, each coordinate from 0 to 1; None: it was not placed.
+    """
 
     entity: EntityRef
     hops: int
     mention_count: int
+    position: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
+from pydantic import StringConstraints
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.middleware import lift_timeout
@@ -26,6 +27,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.graph_files import WRITERS
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS
 from agentic_rag_backend.knowledge.paths.neighbourhood import MAX_NODES, NeighbourhoodOptions
+from agentic_rag_backend.knowledge.paths.neighbourhood_map import MAX_CENTRES
 from agentic_rag_backend.retrieval.options.filters import AS_OF_DESCRIPTION, AsOf
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
@@ -94,10 +96,17 @@ async def get_neighbourhood(
         bool, Query(description="if no relationship connects the entity with another one, return entities that share its chunks")
     ] = True,
     as_of: Moment = None,
+    also: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] | None,
+        Query(description="ids of further entities, repeated: the union of all neighbourhoods", max_length=MAX_CENTRES - 1),
+    ] = None,
+    positions: Annotated[
+        bool, Query(description="return `x` and `y` of each node: places on a map, connected ones near")
+    ] = False,
 ) -> dict[str, Any]:
-    """Return the entities within `hops` relationships, with the relationships between them as edges."""
+    """Return the entities within `hops` relationships, with the relationships between them as edges; at most 500 entities."""
     options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
-    neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options)
+    neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options, also=also or (), positions=positions)
     return wrap_data(request, NeighbourhoodView.of(neighbourhood))
 
 

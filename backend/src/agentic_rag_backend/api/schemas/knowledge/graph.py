@@ -216,13 +216,16 @@ class PathsView(View):
 class NodeView(EntityView):
     """An entity of a neighbourhood."""
 
-    hops: int = Field(description="steps from the first entity, over `edges`")
+    hops: int = Field(description="steps from the first entity, or from the nearest of `also`, over `edges`")
     mention_count: int
+    x: float | None = Field(None, description="place on a map of the nodes, 0 to 1; null without `positions`")
+    y: float | None = Field(None, description="0 (top) to 1")
 
     @classmethod
     def at(cls, node: NeighbourNode) -> NodeView:
         """Return the view of a node."""
-        return cls(**EntityView.of(node.entity).model_dump(), hops=node.hops, mention_count=node.mention_count)
+        x, y = node.position or (None, None)
+        return cls(**EntityView.of(node.entity).model_dump(), hops=node.hops, mention_count=node.mention_count, x=x, y=y)
 
 
 class NeighbourhoodView(View):
