@@ -87,8 +87,9 @@ async def test_a_run_measures_and_compares_configurations(world: World) -> None:
     assert (base["usage"]["calls"], base["usage"]["cost"], base["diversity"]["places"]) == (0, 0, 8)
     of_equal = [row for row in result["differences"] if row["configuration"] == "equal"]
     assert all(row["value"] == 0 and row["p"] == 1 for row in of_equal if row["metric"] != "latency_ms")
-    failures = check_gate(parse_gate("recall@2 < baseline - 0.02"), result)
+    failures = check_gate(parse_gate("recall@2 < 0.5"), result)
     assert [failure.configuration for failure in failures] == ["worse"]
+    assert check_gate(parse_gate("recall@2 < baseline - 0.02"), result) == [], "three cases may differ by chance"
 
     outcomes = await client.pages(f"/evaluation/runs/{run['id']}/outcomes", limit=5)
     assert len(outcomes) == 12

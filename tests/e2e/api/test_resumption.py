@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from faulty_proxy import FaultyProxy
 from http_server import issue_key, running_server
@@ -276,7 +277,7 @@ def test_the_command_lines_client_resumes_by_itself(server: httpx.Client, key: s
         events = []
         with FaultyProxy(server.base_url.host, server.base_url.port or 0) as proxy:
             address = f"http://127.0.0.1:{proxy.port}"
-            async with httpx.AsyncClient(base_url=address, headers={"X-API-Key": key}, timeout=60) as http:
+            async with httpx2.AsyncClient(base_url=address, headers={"X-API-Key": key}, timeout=60) as http:
                 body = {"query": QUESTION, "strategy": "hybrid", "stream": True, "resumable": True}
                 async for event in Client(http, where="the proxy", in_process=False).events("/answers", body):
                     events.append(event)
@@ -294,7 +295,7 @@ def test_the_client_stops_an_answer_that_its_reader_leaves(server: httpx.Client,
     model.reset()
 
     async def left() -> None:
-        async with httpx.AsyncClient(base_url=server.base_url, headers={"X-API-Key": key}, timeout=60) as http:
+        async with httpx2.AsyncClient(base_url=str(server.base_url), headers={"X-API-Key": key}, timeout=60) as http:
             body = {"query": QUESTION, "strategy": "hybrid", "stream": True, "resumable": True}
             events = Client(http, where="the server", in_process=False).events("/answers", body)
             await anext(events)

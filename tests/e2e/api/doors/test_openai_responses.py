@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import openai
@@ -14,6 +14,7 @@ from openai.types.responses import ResponseStreamEvent
 from sampling import sampled
 from tests.e2e.api.conftest import World
 from tests.e2e.api.doors.conftest import QUESTION, QUESTIONS, client_for
+from watched_loops import take_long_turns
 
 from agentic_rag_backend.answering.base import AnswerEvent, ErrorEvent, RetrievalEvent
 from agentic_rag_backend.application.questions import AnswerWriting
@@ -25,6 +26,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 # The client derives the types of events when it reads the first one, which would count as a long turn of the event loop.
 construct_type(value={"type": "response.created", "response": {"id": "x", "output": []}}, type_=ResponseStreamEvent)
 ALL: Any = {"type": "file_search", "vector_store_ids": ["vs_all"]}
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(_long_turns: None) -> Iterator[None]:
+    """Leave long turns out: the client imports modules and builds models in the server's event loop, at its first responses."""
+    yield
+    take_long_turns()
 
 
 async def stream(client: openai.AsyncOpenAI, **options: Any) -> list[Any]:
