@@ -132,7 +132,7 @@ class Parts:
         themes = GlobalRetriever(self.finder, self.themes.corpus_wide)
         return Auto(
             strategies,
-            overviews=Overviews(themes, self.hybrid, self.stores.documents),
+            overviews=Overviews(themes, self.hybrid, sparse, self.stores.documents),
             graphs=self.graphs,
             trees=self.stores.trees,
             encoder=self.stores.encoder,

@@ -47,7 +47,9 @@ async def test_themes_a_named_document_or_nothing(query: Callable[..., Query]) -
         ((theme_of("t"),), "What is the document Tide Table about?", None),
         ((theme_of("t"),), "Who wrote the Tide Tables?", None),
     ]:
-        overviews = Overviews(Scripted(Retrieval(themes=themes, trace=Trace(strategy="global"))), passages, cast("Any", passages))
+        overviews = Overviews(
+            Scripted(Retrieval(themes=themes, trace=Trace(strategy="global"))), passages, passages, cast("Any", passages)
+        )
         retrieval = await overviews.find(query(text, limit=3))
         assert (None if retrieval is None else retrieval.trace.details["overview"]) == subject
         if retrieval is not None and not retrieval.themes:
@@ -75,7 +77,7 @@ async def test_a_document_with_all_of_the_best_passages_hides_no_other(query: Ca
         for document, n in places
     ]
     passages = Passages([*hits, Hit(visible=visible_of("A pilot.", "x", document_id="other"), score=0.1)])
-    overviews = Overviews(cast("Any", None), passages, cast("Any", None))
+    overviews = Overviews(cast("Any", None), cast("Any", None), passages, cast("Any", None))
     retrieval = await overviews.find(query("Which documents mention the pilot cutter?", limit=2))
     assert retrieval is not None
     assert retrieval.trace.details["mentioned"] == "the pilot cutter"

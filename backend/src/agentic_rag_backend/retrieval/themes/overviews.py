@@ -39,12 +39,14 @@ class Overviews:
     Args:
         themes: returns the coarsest themes for a question about everything.
         passages: finds passages by the title of their document.
+        words: finds passages by their words.
         documents: reads the passages of a document.
     """
 
-    def __init__(self, themes: Retriever, passages: Retriever, documents: DocumentCatalogue) -> None:
+    def __init__(self, themes: Retriever, passages: Retriever, words: Retriever, documents: DocumentCatalogue) -> None:
         self._themes = themes
         self._passages = passages
+        self._words = words
         self._documents = documents
 
     async def find(self, query: Query) -> Retrieval | None:
@@ -61,20 +63,22 @@ class Overviews:
     async def _find_mentions(self, query: Query, subject: str) -> Retrieval | None:
         """Return the best passage of each document that has all words of the subject in its title or in one passage.
 
-        One document may have all of the best passages, so the search is repeated without the documents that are known.
+        BM25 finds the passages with the words. One document may have all of the best ones, so the search is repeated without the
+        documents that mention the subject and, if there are no further ones among the best, without all that were read.
         """
-        forms, by_document = content_forms(subject), dict[str, Hit]()
+        forms, by_document, read = content_forms(subject), dict[str, Hit](), set[str]()
         search = replace(query, text=subject, limit=SEARCHED, min_score=0.0)
         for _ in range(MAX_SEARCHES if forms else 0):
-            results = await self._passages.retrieve(search)
+            results = await self._words.retrieve(search)
             mentions = [
                 hit for hit in results.hits if forms <= content_forms(f"{hit.visible.document_title}\n{hit.visible.chunk.text}")
             ]
             for hit in mentions:
                 by_document.setdefault(hit.visible.chunk.document_id, hit)
-            if not mentions or len(by_document) >= MAX_MENTIONS:
+            read.update(hit.visible.chunk.document_id for hit in mentions or results.hits)
+            if len(results.hits) < SEARCHED or len(by_document) >= MAX_MENTIONS:
                 break
-            others = Not(Comparison("document_id", "in", tuple(sorted(by_document))))
+            others = Not(Comparison("document_id", "in", tuple(sorted(read))))
             search = replace(search, filters=narrow_filter(query.filters, others))
         if not by_document:
             return None
