@@ -35,7 +35,7 @@ class Server:
         """Create a tenant, and return its key."""
         with self.connect(OPERATOR_KEY) as http:
             tenant = data_of(http.post("/tenants", json={"name": name}))
-            return str(data_of(http.post(f"/tenants/{tenant['id']}/keys", json={}))["key"])
+            return str(data_of(http.post(f"/tenants/{tenant['id']}/keys", json={"scopes": ["admin"]}))["key"])
 
     def connect(self, key: str) -> httpx.Client:
         """Return a client that sends a key."""

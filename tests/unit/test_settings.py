@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from agentic_rag_backend.cli.configuration import list_effective
 from agentic_rag_backend.errors import ConfigurationError
@@ -90,6 +91,20 @@ def test_misspelt_names_of_both_places_are_found(monkeypatch: pytest.MonkeyPatch
         ("LOG_LEVEL", "loud", "LOG_LEVEL must be debug, info, warning or error; got 'loud'"),
         ("MIGRATE_ON_START", "perhaps", "MIGRATE_ON_START must be true or false; got 'perhaps'"),
         ("OPERATOR_KEY", "short-secret", "OPERATOR_KEY must have at least 32 characters; it has 12 (set in the environment)"),
+        ("OPERATOR_KEYS", "anna=short-secret", "OPERATOR_KEYS: the key of 'anna' must have at least 32 characters; it has 12"),
+        ("OPERATOR_KEYS", f"anna={'a' * 32},{'b' * 40}", "OPERATOR_KEYS: entry 2 must be NAME=KEY with a name of 1 to 64"),
+        ("OPERATOR_KEYS", f"operator={'a' * 32}", "OPERATOR_KEYS: entry 1 must be NAME=KEY with a name of 1 to 64"),
+        (
+            "OPERATOR_KEYS",
+            f"anna={'a' * 32},anna={'b' * 32}",
+            "OPERATOR_KEY, OPERATOR_KEYS and OPERATOR_KEYS_FILE must name each operator once; got 'anna'",
+        ),
+        (
+            "OPERATOR_KEYS",
+            f"anna={'a' * 32},ben={'a' * 32}",
+            "operators must have different keys; 'anna' and 'ben' have the same",
+        ),
+        ("OPERATOR_KEYS_FILE", "no-such-file", "OPERATOR_KEYS_FILE: no-such-file cannot be read: No such file or directory"),
         ("METRICS_KEY", "short-secret", "METRICS_KEY must have at least 32 characters; it has 12 (set in the environment)"),
         (
             "TRUSTED_PROXIES",
@@ -215,3 +230,18 @@ def test_the_source_of_a_derived_value_is_the_setting_it_follows_from(monkeypatc
         "LLM_TIMEOUT_S",
         "default",
     )
+
+
+def test_operators_have_keys_of_their_own(tmp_path: Path) -> None:
+    assert Settings(_env_file=None).operators == {}
+    file = tmp_path / "operators"
+    file.write_text(f"# the night shift\n\ncarla = {'c' * 32}\ndana={'=' * 32}\n")
+    keys = {"operator_key": "o" * 32, "operator_keys": f"anna={'a' * 32}, ben={'b' * 32},", "operator_keys_file": file}
+    operators = Settings(_env_file=None, **keys).operators
+    assert operators == {"operator": "o" * 32, "anna": "a" * 32, "ben": "b" * 32, "carla": "c" * 32, "dana": "=" * 32}
+    file.write_text(f"ben={'d' * 32}")
+    with pytest.raises(ValidationError, match="got 'ben' twice"):
+        Settings(_env_file=None, **keys)
+    file.write_bytes(b"\xff")
+    with pytest.raises(ValidationError, match="it is not UTF-8"):
+        Settings(_env_file=None, **keys)

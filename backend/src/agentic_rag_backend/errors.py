@@ -71,6 +71,20 @@ class Unauthenticated(AgenticRagError):
     title = "Authentication required"
 
 
+class KeyRevoked(Unauthenticated):
+    """The key was revoked."""
+
+    code = "key_revoked"
+    title = "Key revoked"
+
+
+class KeyExpired(Unauthenticated):
+    """The key has expired."""
+
+    code = "key_expired"
+    title = "Key expired"
+
+
 class Forbidden(AgenticRagError):
     """The credentials do not permit the operation."""
 

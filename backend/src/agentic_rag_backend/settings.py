@@ -10,9 +10,11 @@ from typing import Any, Literal, get_origin
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from agentic_rag_backend.domain.tenant import ONLY_OPERATOR
 from agentic_rag_backend.settings_derived import derive_values
 from agentic_rag_backend.settings_endpoints import body_fields, endpoint_address
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
+from agentic_rag_backend.settings_operators import MIN_KEY_CHARACTERS, join_operators, parse_pairs, read_pairs
 
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 """The model of EMBEDDER=openai if EMBEDDING_MODEL is unset."""
@@ -73,6 +75,14 @@ class Settings(BaseSettings):
         "default: the address of each request",
     )
     operator_key: SecretStr | None = Field(None, description="key for the operator routes (32 characters or more)")
+    operator_keys: SecretStr | None = Field(
+        None,
+        description="keys of several operators, as NAME=KEY pairs separated by commas (32 characters or more a key); "
+        "the name shows in logs and usage",
+    )
+    operator_keys_file: Path | None = Field(
+        None, description="file with keys of operators, one NAME=KEY a line; # begins a comment; read when a process starts"
+    )
     metrics_key: SecretStr | None = Field(
         None, description="key that reads /metrics and nothing else (32 characters or more); the operator's key reads it, too"
     )
@@ -576,10 +586,34 @@ class Settings(BaseSettings):
     @field_validator("operator_key", "metrics_key")
     @classmethod
     def _long_enough(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < 32:
+        if value is not None and len(value.get_secret_value()) < MIN_KEY_CHARACTERS:
             name = str(info.field_name).upper()
-            raise ValueError(f"{name} must have at least 32 characters; it has {len(value.get_secret_value())}")
+            raise ValueError(f"{name} must have at least {MIN_KEY_CHARACTERS} characters; it has {len(value.get_secret_value())}")
         return value
+
+    @field_validator("operator_keys")
+    @classmethod
+    def _check_operator_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            parse_pairs(value.get_secret_value(), "OPERATOR_KEYS")
+        return value
+
+    @field_validator("operator_keys_file")
+    @classmethod
+    def _check_operator_keys_file(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            read_pairs(value, "OPERATOR_KEYS_FILE")
+        return value
+
+    @property
+    def operators(self) -> dict[str, str]:
+        """The operators' keys by name. The holder of OPERATOR_KEY has the name `ONLY_OPERATOR`."""
+        only, pairs, file = self.operator_key, self.operator_keys, self.operator_keys_file
+        return join_operators(
+            {} if only is None else {ONLY_OPERATOR: only.get_secret_value()},
+            {} if pairs is None else parse_pairs(pairs.get_secret_value(), "OPERATOR_KEYS"),
+            {} if file is None else read_pairs(file, "OPERATOR_KEYS_FILE"),
+        )
 
     @field_validator("openai_base_url", "embedding_base_url")
     @classmethod
@@ -648,6 +682,11 @@ class Settings(BaseSettings):
             if origin and origin != "*" and not re.fullmatch(r"https?://[^/\s*]+", origin):
                 raise ValueError(f"CORS_ORIGINS must hold origins such as https://app.example, without a path; got {origin!r}")
         return value
+
+    @model_validator(mode="after")
+    def _check_operators(self) -> Settings:
+        _ = self.operators
+        return self
 
     @model_validator(mode="after")
     def _derive_values(self) -> Settings:

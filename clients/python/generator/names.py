@@ -104,6 +104,7 @@ OPERATIONS: dict[str, str] = {
     "tenants.export": "POST /api/v1/tenants/{tenant_id}/export",
     "tenants.create_key": "POST /api/v1/tenants/{tenant_id}/keys",
     "tenants.keys": "GET /api/v1/tenants/{tenant_id}/keys",
+    "tenants.rotate_key": "POST /api/v1/tenants/{tenant_id}/keys/{key_id}/rotate",
     "tenants.revoke_key": "DELETE /api/v1/tenants/{tenant_id}/keys/{key_id}",
     "health.live": "GET /health/live",
     "health.ready": "GET /health/ready",

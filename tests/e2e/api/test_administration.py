@@ -31,6 +31,7 @@ OPERATORS = [
     ("DELETE", "/tenants/{own}", None),
     ("GET", "/tenants/{own}/keys", None),
     ("POST", "/tenants/{own}/keys", {"scopes": ["admin"]}),
+    ("POST", "/tenants/{own}/keys/none/rotate", {"overlap_s": 0}),
     ("DELETE", "/tenants/{own}/keys/none", None),
     ("POST", "/tenants/{own}/export", None),
     ("POST", "/tenants/import", None),
@@ -83,11 +84,45 @@ async def test_a_key_works_in_either_header_and_not_after_it_was_revoked(world: 
     assert issued["key"] not in json.dumps(listed)
     revoked = await world.operator.delete(f"/tenants/{tenant}/keys/{issued['id']}")
     assert (revoked.status_code, revoked.content) == (204, b"")
-    assert (await world.nobody.get("/tenants/me", headers={"X-API-Key": issued["key"]})).status_code == 401
+    refused = await world.nobody.get("/tenants/me", headers={"X-API-Key": issued["key"]})
+    assert (refused.status_code, refused.json()["code"]) == (401, "key_revoked")
     again = await world.operator.data("GET", f"/tenants/{tenant}/keys")
     assert next(key for key in again if key["id"] == issued["id"])["revoked_at"] is not None
     other = await world.operator.delete(f"/tenants/{world.beta.caller.tenant_id}/keys/{issued['id']}")
     assert other.status_code == 404, "a key is found below its own tenant only"
+
+
+async def test_a_key_is_issued_with_the_least_scope_and_rotated(world: World) -> None:
+    keys = f"/tenants/{world.alpha.caller.tenant_id}/keys"
+    issued = await world.operator.data("POST", keys, status=201, json={"name": "site", "expires_at": "2099-05"})
+    assert (issued["scopes"], issued["prefix"], issued["last_used_at"]) == (["read"], issued["key"][:12], None)
+    assert issued["expires_at"].startswith("2099-05-31T23:59:59")
+    with_key = {"X-API-Key": issued["key"]}
+    assert (await world.nobody.post("/documents", {"text": "x"}, headers=with_key)).status_code == 403
+    assert (await world.nobody.get("/documents", headers=with_key)).status_code == 200
+    taken = await world.operator.post(keys, {"name": "site"})
+    assert (taken.status_code, issued["id"] in taken.json()["detail"]) == (409, True)
+    for body in ({"overlap_s": -1}, {"overlap_s": 2_592_001}, {"overlap_s": "soon"}, {"overlap_s": 1.5}, {"overlap": 1}):
+        assert (await world.operator.post(f"{keys}/{issued['id']}/rotate", body)).status_code == 422, body
+    rotated = await world.operator.data("POST", f"{keys}/{issued['id']}/rotate", status=201, json={"overlap_s": 0})
+    assert {name: rotated[name] for name in ("name", "scopes", "revoked_at", "replaced_by")} == {
+        "name": "site",
+        "scopes": ["read"],
+        "revoked_at": None,
+        "replaced_by": None,
+    }
+    refused = await world.nobody.get("/documents", headers=with_key)
+    assert (refused.status_code, refused.json()["code"], refused.json()["title"]) == (401, "key_expired", "Key expired")
+    assert (await world.nobody.get("/documents", headers={"X-API-Key": rotated["key"]})).status_code == 200
+    listed = {key["id"]: key for key in await world.operator.data("GET", keys)}
+    assert listed[issued["id"]]["replaced_by"] == rotated["id"]
+    assert min(listed[key["id"]]["last_used_at"] for key in (issued, rotated)) > listed[issued["id"]]["created_at"]
+    assert (await world.operator.post(f"{keys}/{issued['id']}/rotate", {})).status_code == 409
+    other = f"/tenants/{world.beta.caller.tenant_id}/keys"
+    assert (await world.operator.post(f"{other}/{rotated['id']}/rotate", {})).status_code == 404
+    for expires_at in ("2001", "yesterday", 4_000_000_000, "9999-12-31T23:59:59-12:00", "2099-02-30"):
+        refused = await world.operator.post(keys, {"name": "late", "expires_at": expires_at})
+        assert (refused.status_code, [error["field"] for error in refused.json()["errors"]]) == (422, ["expires_at"]), expires_at
 
 
 async def test_the_operator_acts_for_a_tenant_it_names(world: World) -> None:

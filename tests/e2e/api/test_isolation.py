@@ -340,6 +340,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /tenants/{tenant_id}/keys": (_OPERATORS,),
     "POST /tenants/{tenant_id}/export": (_OPERATORS,),
     "POST /tenants/import": (Case("tenant", "query tenant", query={"tenant": "{id}"}, status=403),),
+    "POST /tenants/{tenant_id}/keys/{key_id}/rotate": (
+        Case("tenant", "path", {"overlap_s": 0}, status=403),
+        Case("api_key", "path", {"overlap_s": 0}, status=403),
+    ),
     "DELETE /tenants/{tenant_id}/keys/{key_id}": (_OPERATORS, Case("api_key", "path", status=403)),
 }
 

@@ -77,7 +77,7 @@ async def test_a_revoked_key_ends_the_events_of_a_job(world: World, sse: Sse) ->
         events = sse(await following)
     assert [name for _, name, _ in events] == ["progress", "error"]
     assert [number for number, _, _ in events] == ["1", "2"]
-    assert (events[-1][2]["status"], events[-1][2]["code"]) == (401, "unauthenticated")
+    assert (events[-1][2]["status"], events[-1][2]["code"]) == (401, "key_revoked")
 
 
 async def test_a_deleted_tenant_ends_the_events_of_a_job(world: World, sse: Sse) -> None:
@@ -101,7 +101,7 @@ async def test_a_revoked_key_ends_a_streamed_answer_and_stops_the_model(world: W
     async with asyncio.timeout(ENDS_WITHIN_S):
         events = sse(await following)
     assert [name for _, name, _ in events] == ["token", "token", "error"]
-    assert events[-1][2]["code"] == "unauthenticated"
+    assert events[-1][2]["code"] == "key_revoked"
     await until(endless.is_set)
 
 
@@ -126,7 +126,7 @@ async def test_a_key_that_cannot_be_looked_at_is_looked_at_again(
     monkeypatch.setattr(world.container.authenticator, "authenticate", authenticate)
     await revoke(world, client)
     async with asyncio.timeout(ENDS_WITHIN_S):
-        assert sse(await following)[-1][2]["code"] == "unauthenticated"
+        assert sse(await following)[-1][2]["code"] == "key_revoked"
 
 
 @pytest.fixture

@@ -45,7 +45,9 @@ def test_usage_is_counted_over_http_and_shown(served: Any) -> None:
 
 def test_feedback_is_listed_and_exported(served: Any) -> None:
     answered = served.cli("ask", "Who founded the Kettle Bank?", "--json").json
-    headers = {"Authorization": f"Bearer {served.cli('tenants', 'keys', 'create', 'default', '--json').json['key']}"}
+    headers = {
+        "Authorization": f"Bearer {served.cli('tenants', 'keys', 'create', 'default', '--name', 'rater', '--json').json['key']}"
+    }
     body = {"answer_id": answered["id"], "rating": "bad", "correction": "[red]=1+1[/red]"}
     assert httpx.post(f"{served.url}/api/v1/feedback", headers=headers, json=body).status_code == 200
     assert "bad" in served.cli("feedback", "list", "--rating", "bad").out
@@ -57,7 +59,7 @@ def test_feedback_is_listed_and_exported(served: Any) -> None:
 
 
 def test_ingest_says_why_communities_were_not_rebuilt(served: Any) -> None:
-    key = served.cli("tenants", "keys", "create", "default", "--scope", "write", "--json").json["key"]
+    key = served.cli("tenants", "keys", "create", "default", "--name", "uploader", "--scope", "write", "--json").json["key"]
     path = served.cli.folder / "lamp.md"
 
     def ingest(text: str, *options: str) -> str:
@@ -332,7 +334,7 @@ def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -
     assert {each["error"]["code"] for each in forbidden.json["documents"]} == {"forbidden"}
     assert served.cli("tenants", "keys", "revoke", "acme", key["id"]).code == 0
     revoked = served.cli("status", "--url", served.url, "--api-key", key["key"], "--json")
-    assert (revoked.code, revoked.json["error"]["code"]) == (1, "unauthenticated")
+    assert (revoked.code, revoked.json["error"]["code"]) == (1, "key_revoked")
     assert served.cli("tenants", "delete", made["id"], "--yes").code == 0
     assert [each["name"] for each in served.cli("tenants", "list", "--json").json] == ["default"]
 
@@ -570,9 +572,18 @@ def test_ids_are_whole_in_a_terminal_of_80_columns(served: Any, arguments: tuple
 
 def test_keys_of_a_tenant_are_listed(served: Any) -> None:
     assert served.cli("tenants", "create", "keyed").code == 0
-    made = served.cli("tenants", "keys", "create", "keyed", "--name", "website", "--scope", "read", "--json")
+    until = ("--expires-at", "2099-05-31")
+    made = served.cli("tenants", "keys", "create", "keyed", "--name", "website", *until, "--json").json
+    assert (made["scopes"], made["expires_at"][:19], made["prefix"]) == (["read"], "2099-05-31T23:59:59", made["key"][:12])
+    taken = served.cli("tenants", "keys", "create", "keyed", "--name", "website", "--json")
+    assert (taken.code, taken.json["error"]["code"]) == (1, "conflict")
+    rotated = served.cli("tenants", "keys", "rotate", "keyed", made["id"], "--overlap-s", "60", "--json").json
     listed = served.cli("tenants", "keys", "list", "keyed", "--json")
-    assert (listed.code, [each["id"] for each in listed.json]) == (0, [made.json["id"]]), listed.err
+    assert (listed.code, [each["id"] for each in listed.json]) == (0, [rotated["id"], made["id"]]), listed.err
+    assert listed.json[1]["replaced_by"] == rotated["id"]
+    for key in (made["key"], rotated["key"]):
+        assert served.cli("status", "--url", served.url, "--api-key", key, "--json").code == 0
+    assert made["prefix"] in served.cli("tenants", "keys", "list", "keyed").out
 
 
 def test_a_rebuild_takes_the_sizes_of_communities(served: Any) -> None:

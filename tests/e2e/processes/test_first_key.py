@@ -24,7 +24,26 @@ def test_of_servers_that_start_at_once_one_issues_the_first_key(site: Site) -> N
         answer = httpx.get(f"{server.url}/api/v1/tenants/me", headers={"X-API-Key": winner["key"]}, timeout=60)
         assert answer.status_code == 200, answer.text
 
+    _change_keys(running[0].url, running[1].url, tenant["id"])
     (loser,) = [number for number, path in enumerate(kept) if not path.exists()]
     assert running[loser].stop() == 0
     site.await_start(site.start("serve", DATA_DIR=str(site.folder / f"data-{loser}")))
-    assert len(call(running[1 - loser].url, "GET", f"/tenants/{tenant['id']}/keys", OPERATOR)) == 1
+    assert len(call(running[1 - loser].url, "GET", f"/tenants/{tenant['id']}/keys", OPERATOR)) == 3
+
+
+def _change_keys(here: str, there: str, tenant: str) -> None:
+    """A rotation or revocation by one process applies to the next request of another. Both note uses."""
+    keys = f"/tenants/{tenant}/keys"
+
+    def code(url: str, key: str) -> str:
+        answer = httpx.get(f"{url}/api/v1/tenants/me", headers={"X-API-Key": key}, timeout=60)
+        return "ok" if answer.is_success else str(answer.json()["code"])
+
+    first = call(here, "POST", keys, OPERATOR, {"name": "rotated"})
+    assert [code(url, first["key"]) for url in (here, there)] == ["ok", "ok"]
+    second = call(here, "POST", f"{keys}/{first['id']}/rotate", OPERATOR, {"overlap_s": 0})
+    assert [code(there, key["key"]) for key in (first, second)] == ["key_expired", "ok"]
+    assert httpx.delete(f"{there}/api/v1{keys}/{second['id']}", headers=OPERATOR, timeout=60).status_code == 204
+    assert code(here, second["key"]) == "key_revoked"
+    used = {key["id"]: key["last_used_at"] for key in call(there, "GET", keys, OPERATOR)}
+    assert used[second["id"]] is not None

@@ -18,9 +18,10 @@ from faulty_proxy import FaultyProxy
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import Container, open_container
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Scope, TenantId
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.tenancy.service import KeyRequest
 
 SLACK_S = 30.0
 """Added to configured time limits for a busy machine. A hanging call takes minutes."""
@@ -195,7 +196,7 @@ def opens(tmp_path: Path) -> Opens:
         }
         async with open_container(Settings(_env_file=None, **chosen)) as container:
             tenant = await container.catalogue.tenants.create("acme")
-            issued = await container.tenants.issue_key(tenant.id, name="test")
+            issued = await container.tenants.issue_key(tenant.id, KeyRequest("test", [Scope.ADMIN]))
             transport = httpx.ASGITransport(create_app(container), raise_app_exceptions=False)
             headers = {"Authorization": f"Bearer {issued.secret}"}
             async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=120, headers=headers) as http:

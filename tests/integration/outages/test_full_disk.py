@@ -16,7 +16,9 @@ import pytest
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import open_container
+from agentic_rag_backend.domain.tenant import Scope
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.tenancy.service import KeyRequest
 
 MIB = 1024 * 1024
 DISK_MIB = 400
@@ -57,7 +59,7 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[httpx.AsyncClie
     settings = Settings(data_dir=folder, _env_file=None, operator_key=OPERATOR_KEY, **fast, **options)
     async with open_container(settings) as container:
         tenant = await container.catalogue.tenants.create("acme")
-        key = (await container.tenants.issue_key(tenant.id, name="full")).secret
+        key = (await container.tenants.issue_key(tenant.id, KeyRequest("full", [Scope.ADMIN]))).secret
         transport = httpx.ASGITransport(create_app(container))
         async with httpx.AsyncClient(transport=transport, base_url="http://test/api/v1", headers={"X-API-Key": key}) as http:
             yield http

@@ -13,10 +13,11 @@ from sampling import budget
 from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.domain.tenant import Scope, TenantId
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+from agentic_rag_backend.tenancy.service import KeyRequest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -93,7 +94,7 @@ async def site(corpus: Corpus) -> AsyncIterator[Site]:
     for built in (True, False):
         tenant = await corpus.tenant(f"built {built}", communities=built)
         await corpus.container.catalogue.tenants.set_flags(tenant, {DUAL_LEVEL: True})
-        issued = await corpus.container.tenants.issue_key(tenant, name="outages", scopes=[Scope.READ])
+        issued = await corpus.container.tenants.issue_key(tenant, KeyRequest("outages"))
         keys[built] = (tenant, issued.secret)
     transport = httpx.ASGITransport(create_app(corpus.container))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:

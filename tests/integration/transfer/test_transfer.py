@@ -24,6 +24,7 @@ from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.catalogue.base import TransferCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.tenancy.service import KeyRequest
 
 Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
 
@@ -151,7 +152,7 @@ async def test_nothing_of_other_tenants_and_nothing_deleted_or_replaced_is_in_it
         await source.rebuilt(tenant)
         await source.take_in(tenant, "changed", "# Heron\n\nThis says something else by now.")
         await source.ended(tenant, await source.container.ingestion.delete(tenant, doomed))
-        issued = await source.container.tenants.issue_key(tenant, name="first")
+        issued = await source.container.tenants.issue_key(tenant, KeyRequest("first"))
 
         path = await source.archive(tenant, tmp_path / "a")
         hidden = await source.take_in(tenant, "hidden", "# Kestrel\n\nThe Kestrel Line sails from Scarrow.")
@@ -205,7 +206,7 @@ async def test_nobody_sees_half_of_it(archived: Archived, opens: Opens, monkeypa
     gate = Gate(monkeypatch, 2)
     async with opens("to", operator_key="o" * 32) as target:
         begun = await target.container.transfer.begin_import(path)
-        issued = await target.container.tenants.issue_key(tenant, name="early")
+        issued = await target.container.tenants.issue_key(tenant, KeyRequest("early"))
         async with asyncio.timeout(60):
             await gate.reached.wait()
 

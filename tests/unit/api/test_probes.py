@@ -14,7 +14,7 @@ from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.api.worker_app import create_worker_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import Credential, Principal, Scope, Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
@@ -68,12 +68,12 @@ class Store:
 class Tenants:
     """A directory with one tenant and its key."""
 
-    async def authenticate(self, digest: str) -> Principal | None:
+    async def authenticate(self, digest: str) -> Credential | None:
         if digest != secret_hash("a-tenants"):
             return None
         now = datetime.now(UTC)
         tenant = Tenant(TenantId.new(), "acme", TenantState.ACTIVE, 1, now)
-        return Principal(tenant=tenant, scopes=frozenset({Scope.ADMIN}), key_id="k")
+        return Credential(Principal(tenant=tenant, scopes=frozenset({Scope.ADMIN}), key_id="k"))
 
 
 def worker(name: str, silent_s: float, *workflows: str) -> Worker:
@@ -93,7 +93,10 @@ def container(directory: Directory, *, away: str = "", **options: Any) -> Contai
     stores = {name: Store(away=name == away) for name in names}
     settings = Settings(_env_file=None, **options)  # type: ignore[call-arg]
     keys = Authenticator(
-        cast(Any, Tenants()), operator_key=KEY, metrics_key=METRICS_KEY, wrong_keys=WrongKeys(settings.max_wrong_keys_per_client)
+        cast(Any, Tenants()),
+        operators={"operator": KEY},
+        metrics_key=METRICS_KEY,
+        wrong_keys=WrongKeys(settings.max_wrong_keys_per_client),
     )
     held = {"settings": settings, "worker_status": worker_status(directory), "authenticator": keys, "reindex_due": None}
     return cast(Container, SimpleNamespace(**held, **stores, model=None, embedder=None))

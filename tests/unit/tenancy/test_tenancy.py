@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,16 +12,27 @@ import pytest
 
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
-from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
+from agentic_rag_backend.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    KeyExpired,
+    KeyRevoked,
+    NotFound,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault
-from agentic_rag_backend.tenancy.service import TenantService
+from agentic_rag_backend.tenancy.key_uses import KeyUses
+from agentic_rag_backend.tenancy.service import LONGEST_LIFE, LONGEST_OVERLAP, KeyRequest, TenantService
 
 AWAY = TenantId("t_" + "0" * 32)
 """One of the stores to erase: it fails once."""
 OPERATOR = "operator-key-of-at-least-32-characters"
+NIGHT_SHIFT = "another-operators-key-of-32-characters"
 
 
 @pytest.fixture
@@ -37,7 +49,7 @@ def relay(catalogue: Catalogue) -> Relay:
 
 
 @pytest.fixture
-def service(catalogue: Catalogue, erased: list[TenantId], relay: Relay) -> TenantService:
+def service(catalogue: Catalogue, erased: list[TenantId], relay: Relay, key_uses: KeyUses) -> TenantService:
     async def erase(tenant: TenantId) -> Mapping[str, int]:
         if AWAY in erased:
             erased.remove(AWAY)
@@ -45,19 +57,25 @@ def service(catalogue: Catalogue, erased: list[TenantId], relay: Relay) -> Tenan
         erased.append(tenant)
         return {"vectors": 3}
 
-    return TenantService(catalogue.tenants, erase, relay)
+    return TenantService(catalogue.tenants, erase, relay, key_uses)
 
 
 @pytest.fixture
-def authenticator(catalogue: Catalogue) -> Authenticator:
-    return Authenticator(catalogue.tenants, operator_key=OPERATOR)
+def key_uses(catalogue: Catalogue) -> KeyUses:
+    return KeyUses(catalogue.tenants)
+
+
+@pytest.fixture
+def authenticator(catalogue: Catalogue, key_uses: KeyUses) -> Authenticator:
+    operators = {"operator": OPERATOR, "night-shift": NIGHT_SHIFT}
+    return Authenticator(catalogue.tenants, operators=operators, key_uses=key_uses)
 
 
 async def test_a_key_belongs_to_its_tenant_and_its_secret_is_kept_as_a_hash_only(
     service: TenantService, authenticator: Authenticator, catalogue: Catalogue, tmp_path: Path
 ) -> None:
     tenant = await service.create("acme")
-    issued = await service.issue_key(tenant.id, name="ci", scopes=[Scope.WRITE])
+    issued = await service.issue_key(tenant.id, KeyRequest("ci", [Scope.WRITE]))
     caller = await authenticator.authenticate(issued.secret)
     assert caller.tenant.id == tenant.id
     assert (caller.may_use(Scope.READ), caller.may_use(Scope.WRITE), caller.may_use(Scope.ADMIN)) == (True, True, False)
@@ -69,11 +87,101 @@ async def test_a_key_belongs_to_its_tenant_and_its_secret_is_kept_as_a_hash_only
 
 async def test_a_revoked_key_is_useless_at_once(service: TenantService, authenticator: Authenticator) -> None:
     tenant = await service.create("acme")
-    issued = await service.issue_key(tenant.id, name="ci")
+    issued = await service.issue_key(tenant.id, KeyRequest("ci"))
     await service.revoke_key(tenant.id, issued.key.id)
-    with pytest.raises(Unauthenticated):
+    with pytest.raises(KeyRevoked, match="the key was revoked at 2"):
         await authenticator.authenticate(issued.secret)
     assert [key.revoked_at is not None for key in await service.list_keys(tenant.id)] == [True]
+
+
+async def test_a_new_key_may_read_and_shows_its_beginning(service: TenantService, authenticator: Authenticator) -> None:
+    tenant = await service.create("acme")
+    issued = await service.issue_key(tenant.id, KeyRequest("ci"))
+    assert (issued.key.scopes, issued.key.prefix) == (frozenset({Scope.READ}), issued.secret[:12])
+    assert issued.secret.startswith("ark_")
+    assert not (await authenticator.authenticate(issued.secret)).may_use(Scope.WRITE)
+
+
+async def test_a_key_ends_when_it_expires(service: TenantService, authenticator: Authenticator) -> None:
+    tenant = await service.create("acme")
+    now = datetime.now(UTC)
+    ends_at = now + timedelta(seconds=0.5)
+    issued = await service.issue_key(tenant.id, KeyRequest("ci", expires_at=ends_at))
+    assert (await authenticator.authenticate(issued.secret)).tenant.id == tenant.id
+    while datetime.now(UTC) < ends_at:
+        await asyncio.sleep(0.05)
+    with pytest.raises(KeyExpired, match=f"the key expired at {ends_at:%Y-%m-%dT%H:%M:%SZ}"):
+        await authenticator.authenticate(issued.secret, client="192.0.2.1")
+    await service.issue_key(tenant.id, KeyRequest("ci"))  # the name is free again
+    for wrong in (now, now - timedelta(days=1), now + LONGEST_LIFE + timedelta(days=1)):
+        with pytest.raises(InvalidRequest, match="expires_at must be later than now"):
+            await service.issue_key(tenant.id, KeyRequest("late", expires_at=wrong))
+
+
+async def test_a_rotated_key_works_during_the_overlap(service: TenantService, authenticator: Authenticator) -> None:
+    tenant = await service.create("acme")
+    first = await service.issue_key(tenant.id, KeyRequest("ci", [Scope.WRITE]))
+    second = await service.rotate_key(tenant.id, first.key.id, overlap=LONGEST_OVERLAP)
+    assert (second.key.name, second.key.scopes, second.key.expires_at) == ("ci", first.key.scopes, None)
+    third = await service.rotate_key(tenant.id, second.key.id, overlap=timedelta(0))
+    assert [(await authenticator.authenticate(key.secret)).key_id for key in (first, third)] == [first.key.id, third.key.id]
+    with pytest.raises(KeyExpired):
+        await authenticator.authenticate(second.secret)
+    for ended in (first, second):
+        with pytest.raises(Conflict, match="rotate that key"):
+            await service.rotate_key(tenant.id, ended.key.id, overlap=timedelta(0))
+    for wrong in (timedelta(seconds=-1), LONGEST_OVERLAP + timedelta(seconds=1)):
+        with pytest.raises(InvalidRequest, match="overlap_s must be from 0 to 2592000"):
+            await service.rotate_key(tenant.id, third.key.id, overlap=wrong)
+
+
+async def test_uses_are_written_later_and_once_a_minute(
+    service: TenantService, authenticator: Authenticator, key_uses: KeyUses, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = await service.create("acme")
+    issued = await service.issue_key(tenant.id, KeyRequest("ci"))
+
+    async def last_used() -> datetime | None:
+        (key,) = await catalogue.tenants.keys(tenant.id)
+        return key.last_used_at
+
+    writes, note_uses = [], catalogue.tenants.note_uses
+
+    async def counted(used_at: Mapping[tuple[TenantId, str], datetime]) -> None:
+        writes.append(used_at)
+        if len(writes) == 1:
+            raise StoreUnavailable("the database does not answer")
+        await note_uses(used_at)
+
+    monkeypatch.setattr(catalogue.tenants, "note_uses", counted)
+    await authenticator.authenticate(issued.secret)
+    assert await last_used() is None
+    await key_uses.write_uses()  # fails, and keeps the use
+    await key_uses.write_uses()
+    first = await last_used()
+    assert first is not None
+    for _ in range(3):
+        await authenticator.authenticate(issued.secret)
+        await key_uses.write_uses()
+    assert (len(writes), await last_used()) == (2, first)
+    await note_uses({(tenant.id, issued.key.id): first + timedelta(minutes=1)})
+    await note_uses({(tenant.id, issued.key.id): first + timedelta(seconds=30)})
+    assert await last_used() == first + timedelta(minutes=1), "a late writer does not set it back"
+    await service.revoke_key(tenant.id, issued.key.id)
+    with pytest.raises(KeyRevoked):
+        await authenticator.authenticate(issued.secret)
+    await key_uses.write_uses()
+    assert len(writes) == 2, "a refused key was not used"
+
+
+async def test_operators_have_names(service: TenantService, authenticator: Authenticator) -> None:
+    tenant = await service.create("acme")
+    assert [authenticator.find_operator(key) for key in (OPERATOR, NIGHT_SHIFT, "x" * 40)] == ["operator", "night-shift", None]
+    callers = [await authenticator.authenticate(key, acting_for="acme") for key in (OPERATOR, NIGHT_SHIFT)]
+    assert [(caller.tenant.id, caller.key_id) for caller in callers] == [
+        (tenant.id, "operator"),
+        (tenant.id, "operator:night-shift"),
+    ]
 
 
 @pytest.mark.parametrize("secret", [None, "", "ark_unknown", "x" * (MAX_KEY_CHARACTERS + 1)])
@@ -84,7 +192,7 @@ async def test_what_is_no_key_is_refused(authenticator: Authenticator, secret: s
 
 async def test_only_the_operator_acts_for_a_tenant(service: TenantService, authenticator: Authenticator) -> None:
     first, second = await service.create("first"), await service.create("second")
-    key = (await service.issue_key(first.id, name="k")).secret
+    key = (await service.issue_key(first.id, KeyRequest("k"))).secret
     with pytest.raises(Forbidden):
         await authenticator.authenticate(key, acting_for=second.id.value)
     caller = await authenticator.authenticate(OPERATOR, acting_for=second.id.value)
@@ -98,9 +206,9 @@ async def test_only_the_operator_acts_for_a_tenant(service: TenantService, authe
 
 
 async def test_without_an_operator_key_nobody_is_the_operator(catalogue: Catalogue) -> None:
-    authenticator = Authenticator(catalogue.tenants, operator_key=None)
-    assert not authenticator.is_operator(OPERATOR)
-    assert not authenticator.is_operator(None)
+    authenticator = Authenticator(catalogue.tenants, operators={})
+    assert not authenticator.find_operator(OPERATOR)
+    assert not authenticator.find_operator(None)
     with pytest.raises(Unauthenticated):
         await authenticator.authenticate(OPERATOR, acting_for=TenantId.new().value)
 
@@ -109,7 +217,7 @@ async def test_a_deleted_tenant_is_refused_and_erased_everywhere(
     service: TenantService, authenticator: Authenticator, erased: list[TenantId]
 ) -> None:
     tenant = await service.create("gone")
-    key = (await service.issue_key(tenant.id, name="k")).secret
+    key = (await service.issue_key(tenant.id, KeyRequest("k"))).secret
     removal = await service.delete(tenant.id)
     counts = removal.counts
     assert (erased, removal.done) == ([tenant.id], True)
@@ -126,7 +234,7 @@ async def test_a_deletion_that_a_store_interrupts_goes_on_by_itself(
     catalogue: Catalogue, service: TenantService, relay: Relay, authenticator: Authenticator, erased: list[TenantId]
 ) -> None:
     tenant = await service.create("half gone")
-    key = (await service.issue_key(tenant.id, name="k")).secret
+    key = (await service.issue_key(tenant.id, KeyRequest("k"))).secret
     erased.append(AWAY)
     removal = await service.delete(tenant.id)
     assert (removal.done, dict(removal.counts)) == (False, {})
@@ -163,9 +271,9 @@ async def test_a_name_is_taken_once(service: TenantService) -> None:
 async def test_a_key_needs_a_scope_and_a_tenant(service: TenantService) -> None:
     tenant = await service.create("acme")
     with pytest.raises(InvalidRequest, match="scope"):
-        await service.issue_key(tenant.id, name="k", scopes=[])
+        await service.issue_key(tenant.id, KeyRequest("k", []))
     with pytest.raises(NotFound):
-        await service.issue_key(TenantId.new(), name="k")
+        await service.issue_key(TenantId.new(), KeyRequest("k"))
     with pytest.raises(NotFound):
         await service.list_keys(TenantId.new())
 

@@ -99,8 +99,8 @@ def test_nothing_is_counted_without_a_limit_or_a_client(clock: Clock) -> None:
 
 
 async def test_the_operator_s_key_cannot_be_found_by_trying(clock: Clock) -> None:
-    authenticator = Authenticator(NoTenants(), operator_key=OPERATOR, wrong_keys=WrongKeys(5, clock))  # type: ignore[arg-type]
-    assert authenticator.is_operator(OPERATOR, client=ELSEWHERE)
+    authenticator = Authenticator(NoTenants(), operators={"operator": OPERATOR}, wrong_keys=WrongKeys(5, clock))  # type: ignore[arg-type]
+    assert authenticator.find_operator(OPERATOR, client=ELSEWHERE)
     for number in range(5):
         with pytest.raises(Unauthenticated):
             await authenticator.authenticate(f"guess {number}", client=HERE)
@@ -108,7 +108,7 @@ async def test_the_operator_s_key_cannot_be_found_by_trying(clock: Clock) -> Non
         with pytest.raises(TooManyWrongKeys) as refused:
             await authenticator.authenticate(secret, client=HERE)
         assert refused.value.retry_after_s == 1
-    assert not authenticator.is_operator(OPERATOR, client=HERE)
-    assert authenticator.is_operator(OPERATOR, client=ELSEWHERE)
+    assert not authenticator.find_operator(OPERATOR, client=HERE)
+    assert authenticator.find_operator(OPERATOR, client=ELSEWHERE)
     clock.now += 1
-    assert authenticator.is_operator(OPERATOR, client=HERE)
+    assert authenticator.find_operator(OPERATOR, client=HERE)

@@ -149,8 +149,10 @@ Administrator = Annotated[Principal, Depends(Requires(Scope.ADMIN))]
 
 async def require_operator(request: Request, _secret: Secret) -> None:
     """Admit only the operator."""
-    if not container_of(request).authenticator.is_operator(credential_of(request), client=client_of_request(request)):
+    name = container_of(request).authenticator.find_operator(credential_of(request), client=client_of_request(request))
+    if name is None:
         await _refuse(request, "the operator's key")
+    structlog.contextvars.bind_contextvars(operator=name)
 
 
 async def _refuse(request: Request, required: str) -> None:

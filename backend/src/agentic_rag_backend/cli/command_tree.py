@@ -196,6 +196,7 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
                 commands={
                     "list": command(tenants.list_keys, operator=True),
                     "create": command(tenants.create_key, operator=True),
+                    "rotate": command(tenants.rotate_key, operator=True),
                     "revoke": command(tenants.revoke_key, operator=True),
                 },
             ),

@@ -110,6 +110,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, Features
+from agentic_rag_backend.tenancy.key_uses import KeyUses
 from agentic_rag_backend.tenancy.service import TenantService
 from agentic_rag_backend.tenancy.usage import UsageService
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
@@ -263,13 +264,19 @@ class Container:
     @cached_property
     def authenticator(self) -> Authenticator:
         """Authenticates callers."""
-        key, metrics_key = self.settings.operator_key, self.settings.metrics_key
+        metrics_key = self.settings.metrics_key
         return Authenticator(
             self.catalogue.tenants,
-            operator_key=key.get_secret_value() if key else None,
+            operators=self.settings.operators,
             metrics_key=metrics_key.get_secret_value() if metrics_key else None,
             wrong_keys=WrongKeys(self.settings.max_wrong_keys_per_client),
+            key_uses=self.key_uses,
         )
+
+    @cached_property
+    def key_uses(self) -> KeyUses:
+        """Records when keys were last used."""
+        return KeyUses(self.catalogue.tenants)
 
     @cached_property
     def usage(self) -> UsageService:
@@ -292,7 +299,7 @@ class Container:
     @cached_property
     def tenants(self) -> TenantService:
         """Creates and deletes tenants."""
-        return TenantService(self.catalogue.tenants, self._erase, self.relay)
+        return TenantService(self.catalogue.tenants, self._erase, self.relay, self.key_uses)
 
     async def _erase(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove a tenant from every store except the catalogue, which is last."""

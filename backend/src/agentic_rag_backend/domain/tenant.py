@@ -14,6 +14,8 @@ from agentic_rag_backend.domain.experiments import ActiveExperiment
 from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidScope
 
+ONLY_OPERATOR = "operator"
+"""Name of the operator whose key is OPERATOR_KEY."""
 _TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
 
 
@@ -92,6 +94,13 @@ class ApiKey:
     name: str
     scopes: frozenset[Scope]
     created_at: datetime
+    prefix: str | None = None
+    """The beginning of the secret, by which people recognise it. None: an earlier release issued the key."""
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """Exact to a minute. None: the key was not used since releases record it."""
+    replaced_by: str | None = None
+    """Id of the key that a rotation issued instead. This key works until it expires."""
     revoked_at: datetime | None = None
 
 
@@ -109,6 +118,16 @@ class Principal:
         """Return whether the credential includes ``scope``."""
         order = (Scope.READ, Scope.WRITE, Scope.ADMIN)
         return any(order.index(granted) >= order.index(scope) for granted in self.scopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A tenant's key that a caller sent, and its holder. The key may be revoked or expired."""
+
+    principal: Principal
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

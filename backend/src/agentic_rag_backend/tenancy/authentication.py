@@ -15,21 +15,25 @@ import math
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import ONLY_OPERATOR, Credential, Principal, Scope, Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import (
     AgenticRagError,
     Forbidden,
     InvalidRequest,
     InvalidScope,
+    KeyExpired,
+    KeyRevoked,
     NotFound,
     TooManyWrongKeys,
     Unauthenticated,
 )
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.tenancy.key_uses import KeyUses
 
 _SHOWN_CHARACTERS = 128
 
@@ -125,13 +129,20 @@ class WrongKeys:
 
 KEY_PREFIX = "ark_"
 _SECRET_BYTES = 32
+_SHOWN_SECRET_CHARACTERS = 8
 MAX_KEY_CHARACTERS = 256
 OPERATOR_KEY_ID = "operator"
+"""Id of OPERATOR_KEY. A key of OPERATOR_KEYS has this id, a colon, and its name."""
 
 
 def new_secret() -> str:
     """Return a new key: a recognisable prefix and 256 random bits."""
     return KEY_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def shown_prefix(secret: str) -> str:
+    """Return the beginning of a key, by which people recognise it. The other 208 bits cannot be guessed."""
+    return secret[: len(KEY_PREFIX) + _SHOWN_SECRET_CHARACTERS]
 
 
 def secret_hash(secret: str) -> str:
@@ -140,41 +151,49 @@ def secret_hash(secret: str) -> str:
 
 
 class Authenticator:
-    """Turns secrets into principals. It reads the directory at every call, so a revoked key is refused immediately.
+    """Turns secrets into principals. It reads the directory at every call, so every process refuses a revoked key immediately.
 
     Args:
+        operators: keys of operators by name; see `Settings.operators`.
         metrics_key: a key that reads metrics and nothing else.
         wrong_keys: counts the wrong keys of clients. Callers that name no client are not counted.
+        key_uses: notes the uses of tenants' keys. None: nobody does.
     """
 
     def __init__(
         self,
         directory: TenantDirectory,
         *,
-        operator_key: str | None,
+        operators: Mapping[str, str],
         metrics_key: str | None = None,
         wrong_keys: WrongKeys | None = None,
+        key_uses: KeyUses | None = None,
     ) -> None:
         self._directory = directory
-        self._operator_hash = secret_hash(operator_key) if operator_key else None
-        self._metrics_hash = secret_hash(metrics_key) if metrics_key else None
+        self._operators = {secret_hash(key): name for name, key in operators.items()}
+        self._metrics = {secret_hash(metrics_key): "metrics"} if metrics_key else {}
         self._wrong_keys = wrong_keys or WrongKeys(0)
+        self._key_uses = key_uses
 
-    def is_operator(self, secret: str | None, *, client: str | None = None) -> bool:
-        """Return whether ``secret`` is the operator's, in constant time. A client that is locked out gets False."""
-        return self._matches_digest(secret, self._operator_hash, client)
+    def find_operator(self, secret: str | None, *, client: str | None = None) -> str | None:
+        """Return the name of the operator whose key ``secret`` is, in constant time. A client that is locked out gets None."""
+        return self._find_digest(secret, self._operators, client)
 
     def may_read_metrics(self, secret: str | None, *, client: str | None = None) -> bool:
-        """Return whether ``secret`` is the key of the metrics or the operator's. A client that is locked out gets False."""
-        return self._matches_digest(secret, self._metrics_hash, client) or self.is_operator(secret, client=client)
+        """Return whether ``secret`` is the key of the metrics or an operator's. A client that is locked out gets False."""
+        return self._find_digest(secret, {**self._metrics, **self._operators}, client) is not None
 
-    def _matches_digest(self, secret: str | None, digest: str | None, client: str | None) -> bool:
-        if secret is None or digest is None or not self._wrong_keys.may_try(client, digest):
-            return False
-        if not hmac.compare_digest(secret_hash(secret), digest):
-            return False
-        self._wrong_keys.accept_key(client, digest)
-        return True
+    def _find_digest(self, secret: str | None, names: Mapping[str, str], client: str | None) -> str | None:
+        """Return the name of the digest of ``names`` that is the secret's, of those that the client may try."""
+        if secret is None:
+            return None
+        sent = secret_hash(secret)
+        # All are compared, so that the time does not depend on which of them matches.
+        matches = [digest for digest in names if hmac.compare_digest(sent, digest)]
+        if not matches or not self._wrong_keys.may_try(client, sent):
+            return None
+        self._wrong_keys.accept_key(client, sent)
+        return names[sent]
 
     async def authenticate(self, secret: str | None, *, acting_for: str | None = None, client: str | None = None) -> Principal:
         """Return the holder of ``secret``.
@@ -185,6 +204,7 @@ class Authenticator:
 
         Raises:
             Unauthenticated: the key is missing or unknown.
+            KeyRevoked, KeyExpired: the key worked earlier.
             TooManyWrongKeys: the key is unknown, and so were many keys of the client before.
             Forbidden: the tenant is suspended, or a tenant's key names another tenant.
             NotFound: the operator names a tenant that does not exist.
@@ -194,15 +214,20 @@ class Authenticator:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
         if len(secret) > MAX_KEY_CHARACTERS:
             raise self._count_wrong_key(client, f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
-        if self.is_operator(secret, client=client):
-            return await self._as_operator(acting_for)
-        principal = await self._directory.authenticate(secret_hash(secret))
-        if principal is None:
-            raise self._count_wrong_key(client, "the key is unknown or revoked")
+        operator = self.find_operator(secret, client=client)
+        if operator is not None:
+            return await self._as_operator(acting_for, operator)
+        credential = await self._directory.authenticate(secret_hash(secret))
+        if credential is None:
+            raise self._count_wrong_key(client, "the key is unknown")
+        now = datetime.now(UTC)
+        _require_valid(credential, now)
         if acting_for is not None:
             raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key acts for its own tenant")
-        _require_active(principal.tenant)
-        return principal
+        _require_active(credential.principal.tenant)
+        if self._key_uses is not None:
+            self._key_uses.note_use(credential, now)
+        return credential.principal
 
     def _count_wrong_key(self, client: str | None, reason: str) -> AgenticRagError:
         """Count a wrong key and return the error for it."""
@@ -215,7 +240,7 @@ class Authenticator:
             retry_after_s=locked_s,
         )
 
-    async def _as_operator(self, acting_for: str | None) -> Principal:
+    async def _as_operator(self, acting_for: str | None, name: str = ONLY_OPERATOR) -> Principal:
         if acting_for is None:
             raise InvalidRequest("this route acts for a tenant; give its name or id in X-Tenant-Id")
         tenant = await find_tenant(self._directory, acting_for)
@@ -226,7 +251,7 @@ class Authenticator:
             tenant=tenant,
             # Meanwhile only the import writes, and callers can follow its job.
             scopes=frozenset({Scope.READ} if importing else Scope),
-            key_id=OPERATOR_KEY_ID,
+            key_id=OPERATOR_KEY_ID if name == ONLY_OPERATOR else f"{OPERATOR_KEY_ID}:{name}",
             operator=True,
             flags=await self._directory.flags(tenant.id),
         )
@@ -238,6 +263,14 @@ class Authenticator:
             NotFound: the tenant does not exist.
         """
         return await self._as_operator(tenant_id.value)
+
+
+def _require_valid(credential: Credential, now: datetime) -> None:
+    """Raise the error of a key that does not work any more. It is not a guess, so it does not count as a wrong key."""
+    if credential.revoked_at is not None:
+        raise KeyRevoked(f"the key was revoked at {credential.revoked_at:%Y-%m-%dT%H:%M:%SZ}; ask the operator for another")
+    if credential.expires_at is not None and credential.expires_at <= now:
+        raise KeyExpired(f"the key expired at {credential.expires_at:%Y-%m-%dT%H:%M:%SZ}; ask the operator for another")
 
 
 def _require_active(tenant: Tenant) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
-from agentic_rag_backend.tenancy.authentication import find_tenant, new_secret, secret_hash
+from agentic_rag_backend.tenancy.authentication import find_tenant, new_secret, secret_hash, shown_prefix
+from agentic_rag_backend.tenancy.key_uses import KeyUses
 
 _FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
 """Namespace for the id of a tenant's first key. Every process derives the same id, so only one issues the key."""
@@ -21,6 +23,18 @@ Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 
 
 DELETED_WITHIN_S = 30.0
+LONGEST_OVERLAP = timedelta(days=30)
+"""Longest time for which a replaced key works."""
+LONGEST_LIFE = timedelta(days=36_525)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """A key to issue. ``expires_at`` is in UTC. None: it does not expire."""
+
+    name: str
+    scopes: Sequence[Scope] = (Scope.READ,)
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +56,9 @@ class IssuedKey:
 class TenantService:
     """Creates and deletes tenants, issues and revokes keys."""
 
-    def __init__(self, directory: TenantDirectory, erase: Erase, relay: Relay) -> None:
+    def __init__(self, directory: TenantDirectory, erase: Erase, relay: Relay, key_uses: KeyUses) -> None:
         self._directory = directory
+        self._key_uses = key_uses
         self._erase = erase
         self._relay = relay
         relay.register_handlers({Topic.TENANT: self._remove_tenant})
@@ -100,18 +115,25 @@ class TenantService:
         counts.update(await self._directory.remove(tenant))
         return counts
 
-    async def issue_key(self, tenant: TenantId, *, name: str, scopes: Sequence[Scope] = (Scope.ADMIN,)) -> IssuedKey:
+    async def issue_key(self, tenant: TenantId, request: KeyRequest) -> IssuedKey:
         """Create a key. Only the result contains its secret.
 
         Raises:
             NotFound: the tenant does not exist.
-            InvalidRequest: there is no scope, or the name is invalid.
+            InvalidRequest: there is no scope, the name is invalid, or the time of expiry is past or more than a century away.
+            Conflict: a key of the tenant that works has the name.
         """
-        if not scopes:
-            raise InvalidRequest(f"a key must have at least one scope of {', '.join(Scope)}; got none")
+        if not request.scopes:
+            raise InvalidRequest(f"a key must have at least one scope of {', '.join(Scope)}; got none", field="scopes")
+        _check_expiry(request.expires_at)
         secret = new_secret()
         key = await self._directory.add_key(
-            tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
+            tenant,
+            name=printable_name(request.name),
+            secret_sha256=secret_hash(secret),
+            scopes=list(request.scopes),
+            prefix=shown_prefix(secret),
+            expires_at=request.expires_at,
         )
         return IssuedKey(key, secret)
 
@@ -125,17 +147,50 @@ class TenantService:
         first_key = str(uuid.uuid5(_FIRST_KEY, tenant.value))
         try:
             key = await self._directory.add_key(
-                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first_key
+                tenant,
+                name=printable_name(name),
+                secret_sha256=secret_hash(secret),
+                scopes=[Scope.ADMIN],
+                prefix=shown_prefix(secret),
+                key_id=first_key,
             )
         except Conflict:
             return None
         return IssuedKey(key, secret)
 
     async def list_keys(self, tenant: TenantId) -> Sequence[ApiKey]:
-        """List a tenant's keys, newest first, including revoked keys."""
+        """List a tenant's keys, newest first, including revoked keys. Other processes write uses within `WRITTEN_EVERY_S`."""
         await self._directory.tenant(tenant)
+        await self._key_uses.write_uses()
         return await self._directory.keys(tenant)
+
+    async def rotate_key(self, tenant: TenantId, key_id: str, *, overlap: timedelta) -> IssuedKey:
+        """Create a key with the name, the scopes and the length of life of another. The other one works for ``overlap`` longer.
+
+        Raises:
+            NotFound: the tenant has no such key.
+            InvalidRequest: the overlap is outside its limits.
+            Conflict: the key was revoked or replaced, or has expired.
+        """
+        if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+            limit_s, overlap_s = int(LONGEST_OVERLAP.total_seconds()), overlap.total_seconds()
+            raise InvalidRequest(f"overlap_s must be from 0 to {limit_s}; got {overlap_s:g}", field="overlap_s")
+        secret = new_secret()
+        key = await self._directory.rotate_key(
+            tenant, key_id, secret_sha256=secret_hash(secret), prefix=shown_prefix(secret), overlap=overlap
+        )
+        return IssuedKey(key, secret)
 
     async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
         """Revoke a key immediately, or raise `NotFound`."""
         await self._directory.revoke_key(tenant, key_id)
+
+
+def _check_expiry(expires_at: datetime | None) -> None:
+    now = datetime.now(UTC)
+    if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
+        raise InvalidRequest(
+            f"expires_at must be later than now ({now:%Y-%m-%dT%H:%M:%SZ}) and within {LONGEST_LIFE.days} days; "
+            f"got {expires_at.isoformat()}",
+            field="expires_at",
+        )

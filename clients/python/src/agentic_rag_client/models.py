@@ -697,8 +697,12 @@ class JobAccepted(Model):
 class Key(Model):
     id: str = ABSENT
     name: str = ABSENT
+    prefix: str | None = ABSENT
     scopes: list[Scope | str] = ABSENT
     created_at: datetime = ABSENT
+    expires_at: datetime | None = ABSENT
+    last_used_at: datetime | None = ABSENT
+    replaced_by: str | None = ABSENT
     revoked_at: datetime | None = ABSENT
     key: str | None = None
 

@@ -1623,6 +1623,7 @@ class Tenants(TenantArchives[Mode]):
         idempotency_key: str | None = None,
         name: str | None = None,
         scopes: Sequence[Scope] | None = None,
+        expires_at: datetime | str | None = None,
     ) -> models.Key:
         """Issue a key.
 
@@ -1630,6 +1631,9 @@ class Tenants(TenantArchives[Mode]):
 
         Args:
             idempotency_key: default: a new one.
+            name: unique among the tenant's keys that work.
+            expires_at: time from which on the key is refused; a year, month or day means its end; default zone: UTC; null: it
+                does not expire.
         """
         return await self._session.read(Call.of("POST /api/v1/tenants/{tenant_id}/keys", locals(), keyed=True), models.Key)
 
@@ -1642,10 +1646,28 @@ class Tenants(TenantArchives[Mode]):
         return await self._session.read_list(Call.of("GET /api/v1/tenants/{tenant_id}/keys", locals()), models.Key)
 
     @operation
+    async def rotate_key(
+        self, tenant_id: str, key_id: str, *, idempotency_key: str | None = None, overlap_s: int | None = None
+    ) -> models.Key:
+        """Rotate a key.
+
+        Issue a key with the name, the scopes and the length of life of another, which ends after the overlap.
+
+        The secret is in this response only.
+
+        Args:
+            idempotency_key: default: a new one.
+            overlap_s: seconds for which the replaced key still works; 0: it ends immediately.
+        """
+        return await self._session.read(
+            Call.of("POST /api/v1/tenants/{tenant_id}/keys/{key_id}/rotate", locals(), keyed=True), models.Key
+        )
+
+    @operation
     async def revoke_key(self, tenant_id: str, key_id: str) -> None:
         """Revoke a key.
 
-        Revoke a key. The next request with it is refused.
+        Revoke a key. Every process refuses the next request with it, and ends its open streams within seconds.
         """
         await self._session.send(Call.of("DELETE /api/v1/tenants/{tenant_id}/keys/{key_id}", locals()))
 

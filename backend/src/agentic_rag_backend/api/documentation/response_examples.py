@@ -273,6 +273,7 @@ VALUES: Mapping[str, Any] = {
     "removed": {"vectors": 412, "graph": 230, "blobs": 3},
     "KeyView.name": "intake",
     "KeyView.key": "ark_shown-once-when-it-is-issued",
+    "prefix": "ark_shown-on",
     "scopes": ["read", "write"],
     "StatusView.version": "0.1.0",
     "stores": {"catalogue": "sqlite", "graph": "sqlite", "vectors": "edge"},
@@ -323,7 +324,7 @@ _BY_TYPE: Mapping[str, Any] = {
 }
 
 _PROBLEMS: Mapping[str, AgenticRagError] = {
-    "401": Unauthenticated("the key is unknown or revoked"),
+    "401": Unauthenticated("the key is unknown"),
     "403": Forbidden("this route requires a key with scope 'write'"),
     "404": NotFound(f"document {_DOCUMENT!r} does not exist"),
     "408": RequestIncomplete("no byte of the body arrived for 15 s (BODY_TIMEOUT_S); received 1024 bytes before"),

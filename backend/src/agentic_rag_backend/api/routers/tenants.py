@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -9,9 +10,10 @@ from fastapi import APIRouter, Request, Response
 from agentic_rag_backend.api.dependencies import Operator, Process, Reader
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
-from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
+from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyRotation, KeyView, NewKey, NewTenant, TenantView
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound
+from agentic_rag_backend.tenancy.service import KeyRequest
 
 router = APIRouter(tags=["tenants"], route_class=IdempotentRoute)
 
@@ -81,7 +83,7 @@ async def delete_tenant(request: Request, response: Response, services: Process,
 )
 async def create_key(request: Request, services: Process, tenant_id: str, body: NewKey) -> dict[str, Any]:
     """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
-    issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
+    issued = await services.tenants.issue_key(_tenant_id(tenant_id), KeyRequest(body.name, body.scopes, body.expires_at))
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
     return wrap_data(request, KeyView.of(issued.key, issued.secret))
 
@@ -94,9 +96,27 @@ async def list_keys(request: Request, services: Process, tenant_id: str) -> dict
     return wrap_page(request, [KeyView.of(key) for key in await services.tenants.list_keys(_tenant_id(tenant_id))], None)
 
 
+@router.post(
+    "/tenants/{tenant_id}/keys/{key_id}/rotate",
+    status_code=201,
+    response_model=Envelope[KeyView],
+    dependencies=[Operator],
+    summary="Rotate a key",
+)
+async def rotate_key(request: Request, services: Process, tenant_id: str, key_id: str, body: KeyRotation) -> dict[str, Any]:
+    """Issue a key with the name, the scopes and the length of life of another, which ends after the overlap.
+
+    The secret is in this response only.
+    """
+    overlap = timedelta(seconds=body.overlap_s)
+    issued = await services.tenants.rotate_key(_tenant_id(tenant_id), key_id, overlap=overlap)
+    shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; rotate or revoke that key")
+    return wrap_data(request, KeyView.of(issued.key, issued.secret))
+
+
 @router.delete(
     "/tenants/{tenant_id}/keys/{key_id}", status_code=204, response_model=None, dependencies=[Operator], summary="Revoke a key"
 )
 async def revoke_key(services: Process, tenant_id: str, key_id: str) -> None:
-    """Revoke a key. The next request with it is refused."""
+    """Revoke a key. Every process refuses the next request with it, and ends its open streams within seconds."""
     await services.tenants.revoke_key(_tenant_id(tenant_id), key_id)

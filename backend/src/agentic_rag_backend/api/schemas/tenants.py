@@ -7,10 +7,12 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
+from agentic_rag_backend.retrieval.options.filters import AsOf
+from agentic_rag_backend.tenancy.service import LONGEST_OVERLAP
 
 
 class NewTenant(Body):
@@ -34,15 +36,37 @@ class TenantView(View):
 class NewKey(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scopes": ["read"]}]})
 
-    name: str = Field("default", min_length=1, max_length=MAX_NAME_CHARACTERS)
-    scopes: list[Scope] = Field(default_factory=lambda: [Scope.ADMIN], min_length=1, max_length=3)
+    name: str = Field(
+        "default", min_length=1, max_length=MAX_NAME_CHARACTERS, description="unique among the tenant's keys that work"
+    )
+    scopes: list[Scope] = Field(default_factory=lambda: [Scope.READ], min_length=1, max_length=3)
+    expires_at: AsOf = Field(
+        None,
+        description="time from which on the key is refused; a year, month or day means its end; default zone: UTC; "
+        "null: it does not expire",
+    )
+
+
+class KeyRotation(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"overlap_s": 86_400}]})
+
+    overlap_s: Whole = Field(
+        3600,
+        ge=0,
+        le=int(LONGEST_OVERLAP.total_seconds()),
+        description="seconds for which the replaced key still works; 0: it ends immediately",
+    )
 
 
 class KeyView(View):
     id: str
     name: str
+    prefix: str | None = Field(description="beginning of the secret; null: an earlier release issued the key")
     scopes: list[Scope]
     created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="exact to a minute")
+    replaced_by: str | None = Field(description="id of the key that a rotation issued instead")
     revoked_at: datetime | None
     key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
@@ -52,8 +76,12 @@ class KeyView(View):
         return cls(
             id=key.id,
             name=key.name,
+            prefix=key.prefix,
             scopes=sorted(key.scopes),
             created_at=key.created_at,
+            expires_at=key.expires_at,
+            last_used_at=key.last_used_at,
+            replaced_by=key.replaced_by,
             revoked_at=key.revoked_at,
             key=secret,
         )

@@ -100,11 +100,14 @@ KEYS = Resource(
     columns={
         "id": "id",
         "name": "name",
+        "prefix": "prefix",
         "scopes": "scopes",
         "created": lambda key: format_time(key["created_at"]),
+        "used": lambda key: format_time(key["last_used_at"]),
+        "expires": lambda key: format_time(key["expires_at"]),
         "revoked": lambda key: format_time(key["revoked_at"]),
     },
-    droppable=("created", "scopes"),
+    droppable=("created", "scopes", "prefix", "used"),
 )
 
 
@@ -138,14 +141,35 @@ async def create_key(
     session: Session,
     tenant_name: TenantName,
     name: Annotated[str, typer.Option("--name", help="Purpose of the key.")] = "default",
-    scope: Annotated[list[str] | None, typer.Option("--scope", help="read, write or admin; default: admin.")] = None,
+    scope: Annotated[list[str] | None, typer.Option("--scope", help="read, write or admin; default: read.")] = None,
+    expires_at: Annotated[
+        str | None,
+        typer.Option("--expires-at", metavar="TIME", help="Time or day, such as 2027-05-31, after which it is refused."),
+    ] = None,
 ) -> None:
     """Issue a key. Its secret is shown only now."""
     path = await _find_keys_path(session, tenant_name)
-    session.output.present(await session.client.post(path, {"name": name, "scopes": scope or None}))
+    body = {"name": name, "scopes": scope or None, "expires_at": expires_at}
+    session.output.present(await session.client.post(path, body))
 
 
-async def revoke_key(session: Session, tenant_name: TenantName, key_id: Annotated[str, typer.Argument(metavar="KEY_ID")]) -> None:
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID")]
+
+
+async def rotate_key(
+    session: Session,
+    tenant_name: TenantName,
+    key_id: KeyId,
+    overlap_s: Annotated[
+        int | None, typer.Option("--overlap-s", help="Seconds for which the replaced key still works; default: 3600.")
+    ] = None,
+) -> None:
+    """Issue a key that replaces another. Its secret is shown only now."""
+    path = f"{join_path(await _find_keys_path(session, tenant_name), key_id)}/rotate"
+    session.output.present(await session.client.post(path, {"overlap_s": overlap_s}))
+
+
+async def revoke_key(session: Session, tenant_name: TenantName, key_id: KeyId) -> None:
     """Revoke a key. The next request with it is refused."""
     await session.client.delete(join_path(await _find_keys_path(session, tenant_name), key_id))
     session.output.present({"id": key_id, "revoked": True})

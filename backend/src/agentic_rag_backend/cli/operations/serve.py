@@ -12,6 +12,7 @@ import shlex
 import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,7 @@ async def start_server(settings: Settings, output: Output, *, show: Callable[[st
     from agentic_rag_backend.container.deployment import require_shared_stores
 
     local = is_loopback(settings.host)
-    if settings.operator_key is None and not local:
+    if not settings.operators and not local:
         raise ConfigurationError(
             f"HOST={settings.host} can be reached from other machines: set OPERATOR_KEY (32 characters or more) first"
         )
@@ -149,7 +150,7 @@ def _add_operator_key(settings: Settings, credentials: Credentials | None) -> tu
     """Return settings with an operator's key, and that key if this program created it."""
     from pydantic import SecretStr
 
-    if settings.operator_key is not None:
+    if settings.operators:
         return settings, None
     key = credentials.operator_key if credentials is not None and credentials.operator_key else secrets.token_urlsafe(48)
     return settings.model_copy(update={"operator_key": SecretStr(key)}), key
@@ -161,7 +162,9 @@ async def _ensure_credentials(container: Container, stored: Credentials | None, 
     If processes share the catalogue, one of them issues the tenant's first key. For the others the key is None.
     """
     from agentic_rag_backend.container.deployment import shares_catalogue
+    from agentic_rag_backend.domain.tenant import Scope
     from agentic_rag_backend.library import choose_tenant
+    from agentic_rag_backend.tenancy.service import KeyRequest
 
     data_dir = container.settings.data_dir
     if stored is not None and stored.key is not None and await _is_valid(container, stored.key):
@@ -171,7 +174,9 @@ async def _ensure_credentials(container: Container, stored: Credentials | None, 
     tenant = await choose_tenant(container, None)
     issued = await container.tenants.issue_first_key(tenant.id, name=_FIRST_START)
     if issued is None and not shares_catalogue(container.settings):
-        issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the previous key was lost or revoked
+        # The previous key was lost, revoked or has expired.
+        name = f"made at start {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        issued = await container.tenants.issue_key(tenant.id, KeyRequest(name, (Scope.ADMIN,)))
     key = issued.secret if issued is not None else None
     credentials = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
     # Without a key to store, do not write: another process may be writing the file.

@@ -68,9 +68,9 @@ async def open_neighbour(url: str, settings: Settings, tenant: str | None, *, op
 
 
 def find_operator_key(settings: Settings) -> str | None:
-    """Return OPERATOR_KEY, else the operator's key stored in DATA_DIR."""
-    if settings.operator_key is not None:
-        return settings.operator_key.get_secret_value()
+    """Return OPERATOR_KEY, else the first of OPERATOR_KEYS or of its file, else the operator's key stored in DATA_DIR."""
+    if operators := settings.operators:
+        return next(iter(operators.values()))
     credentials = read_credentials(settings.data_dir)
     return credentials.operator_key if credentials is not None else None
 

@@ -101,6 +101,8 @@ tenants = Table(
     Column("tuned", Json),
     # The experiment that runs. None: none does.
     Column("experiment", Json),
+    # None: there are none.
+    Column("labels", Json),
 )
 
 api_keys = Table(
@@ -113,6 +115,12 @@ api_keys = Table(
     Column("scopes", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("revoked_at", UtcDateTime),
+    # The beginning of the secret. None: an earlier release issued the key.
+    Column("prefix", String),
+    Column("expires_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+    # Id of the key that a rotation issued instead.
+    Column("replaced_by", String),
 )
 
 # The visible state of a document. Versions that are not visible yet have their own rows.

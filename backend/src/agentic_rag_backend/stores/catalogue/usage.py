@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.usage_report import Period, StoredVolume, Tenant
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, read, write
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.tables import documents, tenants, usage
-from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import tenant_from
+from agentic_rag_backend.stores.catalogue.tenants.tenant_rows import tenant_from
 from agentic_rag_backend.telemetry.usage_ledger import UsageSlot
 
 _SCOPE = "usage of tenants"

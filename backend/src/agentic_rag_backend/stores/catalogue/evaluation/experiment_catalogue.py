@@ -26,7 +26,8 @@ from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, raise_state_version, read, upsert, write
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.tables import experiment_outcomes, experiments, feedback, tenants
-from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import experiment_from, read_tenant
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_tenant
+from agentic_rag_backend.stores.catalogue.tenants.tenant_rows import experiment_from
 
 _SCOPE = "experiments"
 _experiments, _outcomes = experiments.c, experiment_outcomes.c

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Column, bindparam, delete, func, insert, select, update
-from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy import Column, bindparam, delete, insert, select, update
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from agentic_rag_backend.domain.experiments import ActiveExperiment, ExperimentMetric, StoppingRule
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
-from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
-from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -28,53 +25,13 @@ from agentic_rag_backend.stores.catalogue.operations import (
     write,
 )
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
+from agentic_rag_backend.stores.catalogue.tables import metadata, removed_tenants, tenants
+from agentic_rag_backend.stores.catalogue.tenants import api_keys
+from agentic_rag_backend.stores.catalogue.tenants.tenant_rows import tenant_from
 
 _SCOPE, _NEWEST_FIRST = "tenants", "newest tenants"
 """Scopes of cursors. A cursor of one order leads nowhere in the other."""
-_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "tree_stale_since", "rebuild_asked_at", "ontology"}
-"""Columns that requests do not need."""
 _ONTOLOGY = select(tenants.c.ontology).where(tenants.c.tenant_id == bindparam("tenant"))
-_AUTHENTICATE = (
-    select(
-        api_keys.c.id.label("key_id"),
-        api_keys.c.scopes,
-        *(column for column in tenants.c if column.name not in _OF_JOBS),
-    )
-    .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
-    .where(
-        api_keys.c.secret_sha256 == bindparam("secret"),
-        api_keys.c.revoked_at.is_(None),
-        tenants.c.state != TenantState.DELETING.value,
-    )
-)
-
-
-def tenant_from(row: RowMapping) -> Tenant:
-    """Return a row of `tenants` as a value."""
-    return Tenant(
-        TenantId(row["tenant_id"]),
-        row["name"],
-        TenantState(row["state"]),
-        row["state_version"],
-        row["created_at"],
-        NOT_TUNED if row["tuned"] is None else TunedValues.read(row["tuned"]),
-        None if row["experiment"] is None else experiment_from(row["experiment"]),
-    )
-
-
-def experiment_from(value: Mapping[str, Any]) -> ActiveExperiment:
-    """Return the running experiment that a column has."""
-    rule = value["rule"]
-    return ActiveExperiment(
-        **{**value, "configurations": tuple(value["configurations"])}
-        | {"rule": StoppingRule(**{**rule, "metric": ExperimentMetric(rule["metric"])})}
-    )
-
-
-def _key_from(row: RowMapping) -> ApiKey:
-    scopes = frozenset(Scope(scope) for scope in row["scopes"])
-    return ApiKey(row["id"], TenantId(row["tenant_id"]), row["name"], scopes, row["created_at"], row["revoked_at"])
 
 
 def create(connection: Connection, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
@@ -173,65 +130,6 @@ def remove(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
     }
 
 
-def add_key(
-    connection: Connection,
-    tenant: TenantId,
-    *,
-    name: str,
-    secret_sha256: str,
-    scopes: Sequence[Scope],
-    key_id: str | None = None,
-) -> ApiKey:
-    """Record a key by the SHA-256 (hex) of its secret.
-
-    ``key_id`` is its id, which only one of several processes can assign. `Conflict` if the id or the secret is in use,
-    revoked keys
-    included.
-    """
-    lock_tenant(connection, tenant)
-    key = ApiKey(key_id or str(uuid.uuid4()), tenant, name, frozenset(scopes), utc_now())
-    row = {
-        "tenant_id": tenant.value,
-        "id": key.id,
-        "name": name,
-        "secret_sha256": secret_sha256,
-        "scopes": sorted(scope.value for scope in key.scopes),
-        "created_at": key.created_at,
-    }
-    try:
-        connection.execute(insert(api_keys), row)
-    except IntegrityError as error:
-        raise Conflict("that secret or that key's id is already in use") from error
-    return key
-
-
-def keys(connection: Connection, tenant: TenantId) -> Sequence[ApiKey]:
-    """List a tenant's keys, newest first, including revoked ones."""
-    statement = select(api_keys).where(api_keys.c.tenant_id == tenant.value)
-    statement = statement.order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
-    return [_key_from(row) for row in connection.execute(statement).mappings()]
-
-
-def revoke_key(connection: Connection, tenant: TenantId, key_id: str) -> None:
-    """Revoke a key, from the next request on. `NotFound` if there is no such key. Repeating it keeps the first time."""
-    statement = (
-        update(api_keys)
-        .where(api_keys.c.tenant_id == tenant.value, api_keys.c.id == key_id)
-        .values(revoked_at=func.coalesce(api_keys.c.revoked_at, bindparam("now", utc_now(), type_=api_keys.c.revoked_at.type)))
-    )
-    if connection.execute(statement).rowcount == 0:
-        raise NotFound(f"there is no key {key_id!r}")
-
-
-def authenticate(connection: Connection, secret_sha256: str) -> Principal | None:
-    """Return the principal of the key, with tenant, flags and state_version, in one statement. None for an unknown key."""
-    row = connection.execute(_AUTHENTICATE, {"secret": secret_sha256}).mappings().first()
-    if row is None:
-        return None
-    scopes = frozenset(Scope(scope) for scope in row["scopes"])
-    return Principal(tenant_from(row), scopes, row["key_id"], flags=row["flags"])
-
-
 def read_flags(connection: Connection, tenant: TenantId) -> Mapping[str, Any]:
     """Return the flags that the tenant has set. A tenant that does not exist has no flags."""
     flags: Mapping[str, Any] | None = connection.execute(
@@ -277,10 +175,12 @@ class TenantDirectory(CataloguePart):
     removed = read(removed)
     mark_deleting = write(mark_deleting)
     remove = write(remove)
-    add_key = write(add_key)
-    keys = read(keys)
-    revoke_key = write(revoke_key)
-    authenticate = read(authenticate)
+    add_key = write(api_keys.add)
+    keys = read(api_keys.list_all)
+    rotate_key = write(api_keys.rotate)
+    revoke_key = write(api_keys.revoke)
+    note_uses = write(api_keys.note_uses)
+    authenticate = read(api_keys.authenticate)
     flags = read(read_flags)
     set_flags = write(set_flags)
     ontology = read(read_ontology)
