@@ -24,11 +24,13 @@ from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url, take_commit_calls
+from agentic_rag_backend.stores.catalogue.tables import tenants
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     opened = create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}"))
+    tenants.create(opened)
     yield opened
     opened.dispose()
 
@@ -130,6 +132,13 @@ class _KnowsAll(JobQueue):
         return frozenset(job.id for job in jobs)
 
 
+class _RunsOn(JobQueue):
+    """Lets running workflows of a suspended tenant go on."""
+
+    async def _stop_suspended(self) -> None:
+        """Stop nothing."""
+
+
 class _TurnForAll(JobQueue):
     """Grants a turn to every caller."""
 
@@ -147,6 +156,7 @@ class _TurnForAll(JobQueue):
         (_NewNames, contract.a_job_runs_once),
         (_KnowsAll, contract.jobs_without_a_workflow_are_reported),
         (_TurnForAll, contract.a_lock_excludes_commits),
+        (_RunsOn, contract.jobs_of_a_suspended_tenant_wait),
     ],
 )
 async def test_faulty_queues_fail(
@@ -165,6 +175,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
+from agentic_rag_backend.stores.catalogue.tables import tenants
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
 tenant = TenantId("t_" + "a" * 32)
@@ -186,6 +197,7 @@ async def commit(tenant, job_id, attempt):
 async def main():
     global queue
     engine = create_engine(parse_url(f"sqlite:///{folder / 'catalogue.db'}"))
+    tenants.create(engine, checkfirst=True)
     queue = JobQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
     queue.register("prepare_v1", QueueName.PREPARE, prepare)
     queue.register("commit_v1", QueueName.COMMIT, commit)

@@ -93,6 +93,13 @@ class Forbidden(AgenticRagError):
     title = "Forbidden"
 
 
+class TenantSuspended(Forbidden):
+    """The operator has suspended the tenant."""
+
+    code = "tenant_suspended"
+    title = "Tenant suspended"
+
+
 class NotFound(AgenticRagError):
     """The id does not exist, or belongs to another tenant. The error does not distinguish the two."""
 

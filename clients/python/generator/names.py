@@ -99,6 +99,7 @@ OPERATIONS: dict[str, str] = {
     "tenants.create": "POST /api/v1/tenants",
     "tenants.list": "GET /api/v1/tenants",
     "tenants.get": "GET /api/v1/tenants/{tenant_id}",
+    "tenants.change": "PATCH /api/v1/tenants/{tenant_id}",
     "tenants.delete": "DELETE /api/v1/tenants/{tenant_id}",
     "tenants.usage": "GET /api/v1/tenants/usage",
     "tenants.export": "POST /api/v1/tenants/{tenant_id}/export",

@@ -243,8 +243,8 @@ class Writer:
                 header = member.lower()
                 if header in HEADERS:
                     arguments.append(Argument(header.replace("-", "_"), "str", HEADERS[header] or text, required=False))
-            elif member == "metadata.NAME":
-                arguments.append(Argument("metadata", "Mapping[str, str]", text, required=False))
+            elif member.endswith(".NAME"):
+                arguments.append(Argument(member.removesuffix(".NAME"), "Mapping[str, str]", text, required=False))
             else:
                 annotation = "Mapping[str, Any]" if member == "filter" else self.annotate(schema, for_request=True)
                 arguments.append(Argument(python_name(member), annotation, text, required=bool(parameter.get("required"))))

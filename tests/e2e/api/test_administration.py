@@ -28,6 +28,7 @@ OPERATORS = [
     ("GET", "/tenants", None),
     ("POST", "/tenants", {"name": "mine"}),
     ("GET", "/tenants/{own}", None),
+    ("PATCH", "/tenants/{own}", {"suspended": False}),
     ("DELETE", "/tenants/{own}", None),
     ("GET", "/tenants/{own}/keys", None),
     ("POST", "/tenants/{own}/keys", {"scopes": ["admin"]}),

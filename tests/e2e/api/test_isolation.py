@@ -335,6 +335,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /tenants": (Case("name", "name", {"name": "{id}"}, status=403),),
     "GET /tenants": NO_ID,
     "GET /tenants/{tenant_id}": (_OPERATORS,),
+    "PATCH /tenants/{tenant_id}": (
+        Case("tenant", "path", {"suspended": True}, status=403),
+        Case("tenant", "name", {"name": "stolen", "labels": {"of": "alpha"}}, status=403),
+    ),
     "DELETE /tenants/{tenant_id}": (_OPERATORS,),
     "POST /tenants/{tenant_id}/keys": (Case("tenant", "path", {"name": "stolen"}, status=403),),
     "GET /tenants/{tenant_id}/keys": (_OPERATORS,),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from agentic_rag_backend.domain.tenant import Principal, Scope
-from agentic_rag_backend.errors import Forbidden
+from agentic_rag_backend.domain.tenant import Principal, Scope, TenantState
+from agentic_rag_backend.errors import Forbidden, TenantSuspended
 
 Service = TypeVar("Service")
 Parameters = ParamSpec("Parameters")
@@ -19,10 +19,14 @@ def check_scope(caller: Principal, scope: Scope) -> None:
     """Return if the caller's key has a scope.
 
     Raises:
+        TenantSuspended: the tenant is suspended, and the scope is more than reading.
         Forbidden: it does not.
     """
-    if not caller.may_use(scope):
-        raise Forbidden(f"this route requires a key with scope '{scope.value}'")
+    if caller.may_use(scope):
+        return
+    if caller.tenant.state is TenantState.SUSPENDED:
+        raise TenantSuspended("the tenant is suspended: nothing changes it until the operator resumes it")
+    raise Forbidden(f"this route requires a key with scope '{scope.value}'")
 
 
 def requires(scope: Scope) -> Callable[[Method[Service, Parameters, Returned]], Method[Service, Parameters, Returned]]:

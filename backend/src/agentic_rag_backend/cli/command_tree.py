@@ -188,7 +188,10 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
         help="Tenants and their keys; requires the operator's key.",
         commands={
             "create": command(tenants.create_tenant, operator=True),
-            "list": list_command(tenants.TENANTS, "List tenants, newest first."),
+            "list": command(tenants.list_tenants, operator=True),
+            "change": command(tenants.change_tenant, operator=True),
+            "suspend": command(tenants.suspend_tenant, operator=True),
+            "resume": command(tenants.resume_tenant, operator=True),
             "delete": command(tenants.delete_tenant, operator=True),
             "usage": command(usage.list_tenants_usage, operator=True),
             "keys": CommandGroup(

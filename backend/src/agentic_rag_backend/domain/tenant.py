@@ -16,6 +16,10 @@ from agentic_rag_backend.errors import InvalidScope
 
 ONLY_OPERATOR = "operator"
 """Name of the operator whose key is OPERATOR_KEY."""
+MAX_LABELS = 20
+MAX_LABEL_CHARACTERS = 256
+LABEL_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}\Z")
+"""Name of a label of a tenant."""
 _TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
 
 
@@ -62,7 +66,10 @@ class Scope(StrEnum):
 
 
 class TenantState(StrEnum):
-    """State of a tenant. Only the operator sees an ``importing`` tenant, and only its import changes it."""
+    """State of a tenant. Only the operator sees an ``importing`` or ``suspended`` tenant.
+
+    Only its import changes a tenant that is ``importing``. The jobs of a ``suspended`` tenant wait.
+    """
 
     ACTIVE = "active"
     IMPORTING = "importing"
@@ -83,6 +90,17 @@ class Tenant:
     """Values that an accepted proposal of tuning set."""
     experiment: ActiveExperiment | None = field(default=None, hash=False)
     """The experiment that runs."""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels that the operator gave it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantChange:
+    """New values of a tenant. None: the value stays."""
+
+    name: str | None = None
+    labels: Mapping[str, str] | None = None
+    suspended: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from agentic_rag_backend.errors import (
     KeyExpired,
     KeyRevoked,
     NotFound,
+    TenantSuspended,
     TooManyWrongKeys,
     Unauthenticated,
 )
@@ -206,7 +207,8 @@ class Authenticator:
             Unauthenticated: the key is missing or unknown.
             KeyRevoked, KeyExpired: the key worked earlier.
             TooManyWrongKeys: the key is unknown, and so were many keys of the client before.
-            Forbidden: the tenant is suspended, or a tenant's key names another tenant.
+            TenantSuspended: the tenant is suspended. The operator may still read.
+            Forbidden: the tenant is being imported or deleted, or a tenant's key names another tenant.
             NotFound: the operator names a tenant that does not exist.
             InvalidRequest: the operator names no tenant.
         """
@@ -244,13 +246,13 @@ class Authenticator:
         if acting_for is None:
             raise InvalidRequest("this route acts for a tenant; give its name or id in X-Tenant-Id")
         tenant = await find_tenant(self._directory, acting_for)
-        importing = tenant.state is TenantState.IMPORTING
-        if not importing:
+        readable = tenant.state in (TenantState.IMPORTING, TenantState.SUSPENDED)
+        if not readable:
             _require_active(tenant)
         return Principal(
             tenant=tenant,
-            # Meanwhile only the import writes, and callers can follow its job.
-            scopes=frozenset({Scope.READ} if importing else Scope),
+            # Meanwhile only the import writes, and callers can follow its job. Nothing changes a suspended tenant.
+            scopes=frozenset({Scope.READ} if readable else Scope),
             key_id=OPERATOR_KEY_ID if name == ONLY_OPERATOR else f"{OPERATOR_KEY_ID}:{name}",
             operator=True,
             flags=await self._directory.flags(tenant.id),
@@ -274,5 +276,7 @@ def _require_valid(credential: Credential, now: datetime) -> None:
 
 
 def _require_active(tenant: Tenant) -> None:
+    if tenant.state is TenantState.SUSPENDED:
+        raise TenantSuspended("the tenant is suspended: its keys are refused until the operator resumes it")
     if tenant.state is not TenantState.ACTIVE:
         raise Forbidden(f"the tenant is {tenant.state.value}")

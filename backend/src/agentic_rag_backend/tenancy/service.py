@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 from agentic_rag_backend.domain.size_limits import printable_name
-from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
+from agentic_rag_backend.domain.tenant import (
+    LABEL_NAME,
+    MAX_LABEL_CHARACTERS,
+    MAX_LABELS,
+    ApiKey,
+    Principal,
+    Scope,
+    Tenant,
+    TenantChange,
+    TenantId,
+)
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
@@ -89,9 +100,29 @@ class TenantService:
         """Return the tenant with that id or name, or raise `NotFound`."""
         return await find_tenant(self._directory, name_or_id)
 
-    async def list(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
-        """List tenants, newest first."""
-        return await self._directory.tenants(limit=limit, cursor=cursor, newest_first=True)
+    async def list(
+        self, *, limit: int, cursor: str | None = None, labels: Mapping[str, str] = MappingProxyType({})
+    ) -> Page[Tenant]:
+        """List tenants, newest first. With ``labels``, those that have all of them."""
+        return await self._directory.tenants(limit=limit, cursor=cursor, newest_first=True, labels=labels)
+
+    async def change(self, tenant: TenantId, changes: TenantChange) -> Tenant:
+        """Rename a tenant, replace its labels, suspend or resume it.
+
+        A suspended tenant's keys are refused from the next request on. Its running jobs stop within seconds, and wait with the
+        queued ones until it is resumed.
+
+        Raises:
+            NotFound: the tenant does not exist.
+            InvalidRequest: nothing changes, or a name or a label is outside its limits.
+            Conflict: the name is taken, or the tenant is being imported or deleted.
+        """
+        if changes == TenantChange():
+            raise InvalidRequest("name at least one of name, labels and suspended")
+        if changes.name is not None:
+            changes = replace(changes, name=printable_name(changes.name))
+        _check_labels(changes.labels or {})
+        return await self._directory.change(tenant, changes)
 
     async def delete(self, tenant: TenantId, *, within_s: float = DELETED_WITHIN_S) -> Removal:
         """Refuse the tenant's requests immediately and remove all its data from every store.
@@ -194,3 +225,19 @@ def _check_expiry(expires_at: datetime | None) -> None:
             f"got {expires_at.isoformat()}",
             field="expires_at",
         )
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > MAX_LABELS:
+        raise InvalidRequest(f"a tenant may have at most {MAX_LABELS} labels; got {len(labels)}", field="labels")
+    for name, value in labels.items():
+        if not LABEL_NAME.match(name):
+            raise InvalidRequest(
+                f"the name of a label must have 1 to 63 lower-case letters, digits, '.', '_' and '-'; got {name[:80]!r}",
+                field="labels",
+            )
+        if len(value) > MAX_LABEL_CHARACTERS or not value.isprintable():
+            raise InvalidRequest(
+                f"a label must have at most {MAX_LABEL_CHARACTERS} printable characters; {name!r} has {len(value)}",
+                field=f"labels.{name}",
+            )

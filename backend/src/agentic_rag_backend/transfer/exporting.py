@@ -168,7 +168,7 @@ class Exporter:
                 if look == _UNHURRIED:
                     await locks.enter_async_context(self._source.queue.tenant_lock(TenantLock.COMMIT, tenant))
                 snapshot = await self._source.transfer.snapshot(tenant)
-                if snapshot.tenant.state is not TenantState.ACTIVE:
+                if snapshot.tenant.state not in (TenantState.ACTIVE, TenantState.SUSPENDED):
                     raise Conflict(f"the tenant is {snapshot.tenant.state.value}")
                 if await self._read_documents(tenant, spool):
                     remainder = await self._read_rest(tenant, spool, snapshot)

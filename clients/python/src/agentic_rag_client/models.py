@@ -1286,6 +1286,7 @@ class Tenant(Model):
     id: str = ABSENT
     name: str = ABSENT
     state: TenantState | str = ABSENT
+    labels: dict[str, str] = ABSENT
     created_at: datetime = ABSENT
 
 

@@ -1555,14 +1555,17 @@ class Tenants(TenantArchives[Mode]):
         return await self._session.read(Call.of("POST /api/v1/tenants", locals(), keyed=True), models.Tenant)
 
     @listing
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.Tenant]:
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> AsyncPages[models.Tenant]:
         """List tenants.
 
-        List tenants, newest first.
+        List tenants, newest first. `labels.NAME=VALUE` in the query string selects tenants with that label.
 
         Args:
             limit: items per page, 1 to 100.
             cursor: `meta.nextCursor` of the previous page.
+            labels: selects tenants whose label NAME has this value; may be given for several names.
         """
         return AsyncPages(self._session, Call.of("GET /api/v1/tenants", locals()), models.Tenant)
 
@@ -1573,6 +1576,20 @@ class Tenants(TenantArchives[Mode]):
         Return a tenant.
         """
         return await self._session.read(Call.of("GET /api/v1/tenants/{tenant_id}", locals()), models.Tenant)
+
+    @operation
+    async def change(
+        self, tenant_id: str, *, name: str | None = None, suspended: bool | None = None, labels: Mapping[str, str] | None = None
+    ) -> models.Tenant:
+        """Rename, label or suspend a tenant.
+
+        Change the fields that are given. A suspended tenant keeps its data; its keys are refused, and its jobs wait.
+
+        Args:
+            suspended: true: the tenant's keys are refused and its jobs wait; false: the tenant is active again.
+            labels: replace the tenant's labels; at most 20, each of at most 256 characters.
+        """
+        return await self._session.read(Call.of("PATCH /api/v1/tenants/{tenant_id}", locals()), models.Tenant)
 
     @operation
     async def delete(self, tenant_id: str) -> models.DeletedTenant:

@@ -17,6 +17,8 @@ from agentic_rag_client.uploads import FilePart
 
 HEADERS: Mapping[str, str] = {"if_match": "If-Match", "last_event_id": "Last-Event-ID"}
 """Parameters of methods that are headers of requests."""
+NAMED = ("metadata", "labels")
+"""Parameters of queries whose names the caller chooses, such as ``metadata.author``."""
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 _LONGEST_WAIT_S = 60.0
 """A longer Retry-After is an error, so that the caller decides."""
@@ -60,7 +62,7 @@ class Call:
         Args:
             route: verb and path, such as ``GET /documents/{document_id}``.
             arguments: the local variables of the method: parameters of the path, of `HEADERS`, and of the body or, for GET and
-                DELETE, of the query. ``metadata`` of a query is sent as one parameter for each name.
+                DELETE, of the query. Those of `NAMED` are sent as one parameter of the query for each name.
             options: further fields of the request.
         """
         method, _, template = route.partition(" ")
@@ -70,8 +72,8 @@ class Call:
         options["idempotency_key"] = values.pop("idempotency_key", None)
         if method not in ("GET", "DELETE"):
             return cls(method, path, body=values, **options)
-        labels = {f"metadata.{name}": value for name, value in values.pop("metadata", {}).items()}
-        return cls(method, path, query=values | labels, **options)
+        selected = {f"{field}.{name}": value for field in NAMED for name, value in values.pop(field, {}).items()}
+        return cls(method, path, query=values | selected, **options)
 
     @property
     def is_safe(self) -> bool:

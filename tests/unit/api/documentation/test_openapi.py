@@ -170,7 +170,7 @@ async def test_a_wrong_method_learns_every_right_one(http: httpx.AsyncClient) ->
         f"{BASE_PATH}/documents/1": "DELETE, GET, HEAD, OPTIONS, PATCH",
         f"{BASE_PATH}/documents/1/chunks": "GET, HEAD, OPTIONS, POST",
         f"{BASE_PATH}/search": "OPTIONS, POST",
-        f"{BASE_PATH}/tenants/import": "DELETE, GET, HEAD, OPTIONS, POST",
+        f"{BASE_PATH}/tenants/import": "DELETE, GET, HEAD, OPTIONS, PATCH, POST",
         "/health/live": "GET, HEAD, OPTIONS",
     }.items():
         refused = await http.request("PUT", path)

@@ -25,6 +25,7 @@ from agentic_rag_backend.jobs.queue.queue_database import queue_engine
 from agentic_rag_backend.jobs.queue.workflow_table import WorkflowTable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
+from agentic_rag_backend.stores.catalogue.tables import tenants
 
 TENANT = TenantId.new()
 
@@ -32,6 +33,7 @@ TENANT = TenantId.new()
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     opened = create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}"))
+    tenants.create(opened)
     yield opened
     opened.dispose()
 
@@ -147,6 +149,7 @@ async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine:
 
 def test_a_claim_reads_little_of_each_workflow_that_goes_on_waiting(tmp_path: Path) -> None:
     engine, _ = queue_engine(create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}")))
+    tenants.create(engine)
     table, waiting, hundreds = WorkflowTable(engine), 3000, 0
     table.create()
 

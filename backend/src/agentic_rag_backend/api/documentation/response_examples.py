@@ -274,6 +274,7 @@ VALUES: Mapping[str, Any] = {
     "KeyView.name": "intake",
     "KeyView.key": "ark_shown-once-when-it-is-issued",
     "prefix": "ark_shown-on",
+    "TenantView.labels": {"plan": "trial"},
     "scopes": ["read", "write"],
     "StatusView.version": "0.1.0",
     "stores": {"catalogue": "sqlite", "graph": "sqlite", "vectors": "edge"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -10,11 +11,26 @@ from fastapi import APIRouter, Request, Response
 from agentic_rag_backend.api.dependencies import Operator, Process, Reader
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
-from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyRotation, KeyView, NewKey, NewTenant, TenantView
+from agentic_rag_backend.api.schemas.tenants import (
+    DeletedTenant,
+    KeyRotation,
+    KeyView,
+    NewKey,
+    NewTenant,
+    TenantPatch,
+    TenantView,
+)
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound
 from agentic_rag_backend.tenancy.service import KeyRequest
 
+_LABEL_PARAMETER: Mapping[str, Any] = {
+    "name": "labels.NAME",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "selects tenants whose label NAME has this value; may be given for several names",
+}
 router = APIRouter(tags=["tenants"], route_class=IdempotentRoute)
 
 
@@ -37,10 +53,18 @@ async def create_tenant(request: Request, services: Process, body: NewTenant) ->
     return wrap_data(request, TenantView.of(await services.tenants.create(body.name)))
 
 
-@router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
+@router.get(
+    "/tenants",
+    response_model=ListEnvelope[TenantView],
+    dependencies=[Operator],
+    summary="List tenants",
+    openapi_extra={"parameters": [_LABEL_PARAMETER]},
+)
 async def list_tenants(request: Request, services: Process, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
-    """List tenants, newest first."""
-    page = await services.tenants.list(limit=limit, cursor=cursor)
+    """List tenants, newest first. `labels.NAME=VALUE` in the query string selects tenants with that label."""
+    parameters = request.query_params.items()
+    labels = {name.removeprefix("labels."): value for name, value in parameters if name.startswith("labels.")}
+    page = await services.tenants.list(limit=limit, cursor=cursor, labels=labels)
     return wrap_page(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
 
 
@@ -48,6 +72,17 @@ async def list_tenants(request: Request, services: Process, limit: Limit = 50, c
 async def get_tenant(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """Return a tenant."""
     return wrap_data(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
+
+
+@router.patch(
+    "/tenants/{tenant_id}",
+    response_model=Envelope[TenantView],
+    dependencies=[Operator],
+    summary="Rename, label or suspend a tenant",
+)
+async def change_tenant(request: Request, services: Process, tenant_id: str, body: TenantPatch) -> dict[str, Any]:
+    """Change the fields that are given. A suspended tenant keeps its data; its keys are refused, and its jobs wait."""
+    return wrap_data(request, TenantView.of(await services.tenants.change(_tenant_id(tenant_id), body.to_change())))
 
 
 @router.delete(

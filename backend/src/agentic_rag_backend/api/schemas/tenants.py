@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from agentic_rag_backend.api.schemas.base import Body, View, Whole
+from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
-from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
+from agentic_rag_backend.domain.tenant import MAX_LABEL_CHARACTERS, MAX_LABELS, ApiKey, Scope, Tenant, TenantChange, TenantState
 from agentic_rag_backend.retrieval.options.filters import AsOf
 from agentic_rag_backend.tenancy.service import LONGEST_OVERLAP
 
@@ -21,16 +21,39 @@ class NewTenant(Body):
     name: str = Field(min_length=1, max_length=MAX_NAME_CHARACTERS)
 
 
+class TenantPatch(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"labels": {"plan": "trial"}, "suspended": True}]})
+
+    name: str | None = Field(None, min_length=1, max_length=MAX_NAME_CHARACTERS)
+    suspended: Switch | None = Field(
+        None, description="true: the tenant's keys are refused and its jobs wait; false: the tenant is active again"
+    )
+    labels: dict[str, str] | None = Field(
+        None, description=f"replace the tenant's labels; at most {MAX_LABELS}, each of at most {MAX_LABEL_CHARACTERS} characters"
+    )
+
+    def to_change(self) -> TenantChange:
+        """Return the new values."""
+        return TenantChange(name=self.name, labels=self.labels, suspended=self.suspended)
+
+
 class TenantView(View):
     id: str
     name: str
     state: TenantState
+    labels: dict[str, str]
     created_at: datetime
 
     @classmethod
     def of(cls, tenant: Tenant) -> TenantView:
         """Return the view of a tenant."""
-        return cls(id=tenant.id.value, name=tenant.name, state=tenant.state, created_at=tenant.created_at)
+        return cls(
+            id=tenant.id.value,
+            name=tenant.name,
+            state=tenant.state,
+            labels=dict(tenant.labels),
+            created_at=tenant.created_at,
+        )
 
 
 class NewKey(Body):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, join_path
 from agentic_rag_backend.cli.following import follow_job, require_success
 from agentic_rag_backend.cli.output import fields, format_time
 from agentic_rag_backend.cli.progress import ProgressDisplay
-from agentic_rag_backend.cli.resources import Resource
+from agentic_rag_backend.cli.resources import Item, Limit, Resource
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 
 _BLOCK_BYTES = 1024 * 1024
@@ -89,10 +89,21 @@ async def _read_blocks(content: IO[bytes], size: int) -> AsyncIterator[bytes]:
 
 TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of the tenant.")]
 
+
+def _list_labels(tenant: Item) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(tenant["labels"].items()))
+
+
 TENANTS = Resource(
     path="/tenants",
-    columns={"id": "id", "name": "name", "state": "state", "created": lambda tenant: format_time(tenant["created_at"])},
-    droppable=("created",),
+    columns={
+        "id": "id",
+        "name": "name",
+        "state": "state",
+        "labels": _list_labels,
+        "created": lambda tenant: format_time(tenant["created_at"]),
+    },
+    droppable=("created", "labels"),
     operator=True,
 )
 KEYS = Resource(
@@ -116,6 +127,55 @@ async def create_tenant(
 ) -> None:
     """Create a tenant without keys."""
     session.output.present(await session.client.post("/tenants", {"name": name}))
+
+
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="Label; may be given several times.")
+]
+
+
+async def list_tenants(session: Session, limit: Limit = 50, label: LabelOption = None) -> None:
+    """List tenants, newest first. With --label, those that have all of these labels."""
+    await TENANTS.list_items(session, limit, **{f"labels.{name}": value for name, value in read_labels(label or []).items()})
+
+
+def read_labels(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the labels of ``NAME=VALUE`` pairs.
+
+    Raises:
+        InvalidRequest: a pair has no ``=``.
+    """
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise InvalidRequest(f"--label must be NAME=VALUE; got {wrong[0][:80]!r}")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+async def change_tenant(
+    session: Session,
+    tenant_name: TenantName,
+    name: Annotated[str | None, typer.Option("--name", help="New name.")] = None,
+    label: LabelOption = None,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Remove all labels.")] = False,
+) -> None:
+    """Rename a tenant, or replace its labels."""
+    labels = read_labels(label or []) if label or no_labels else None
+    await _change_tenant(session, tenant_name, {"name": name, "labels": labels})
+
+
+async def suspend_tenant(session: Session, tenant_name: TenantName) -> None:
+    """Refuse a tenant's keys, and let its jobs wait. Its data stays."""
+    await _change_tenant(session, tenant_name, {"suspended": True})
+
+
+async def resume_tenant(session: Session, tenant_name: TenantName) -> None:
+    """Accept a suspended tenant's keys again, and continue its jobs."""
+    await _change_tenant(session, tenant_name, {"suspended": False})
+
+
+async def _change_tenant(session: Session, tenant_name: str, body: dict[str, Any]) -> None:
+    path = join_path(TENANTS.path, await session.client.find_tenant_id(tenant_name))
+    session.output.present(await session.client.patch(path, body))
 
 
 async def delete_tenant(

@@ -45,6 +45,8 @@ _RUNNING_AT_ONCE = 32
 """Limit of running workflows per queue in this process, over all tenants."""
 _DRAIN_S = 3.0
 _HOUSEKEEPING_S = 30.0
+_SUSPENSION_CHECK_S = 1.0
+"""Seconds for which jobs of a suspended tenant may run on. A process without running jobs checks nothing."""
 
 _log = get_logger(__name__)
 
@@ -102,7 +104,7 @@ class JobQueue:
         self._is_to_begin = False
         self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], ClaimedWorkflow] = {}
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Declare a workflow before `launch`.
@@ -202,6 +204,7 @@ class JobQueue:
         self._keeping = [
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
+            asyncio.create_task(self._keep_suspensions(), name="job-queue-suspensions"),
         ]
         if self._notifications is not None:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
@@ -254,8 +257,41 @@ class JobQueue:
         for workflow in workflows:
             if (declared := self._declared.get(workflow.name)) is not None:
                 task = asyncio.create_task(self._run_workflow(declared, workflow), name=workflow.id)
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
+                self._running[task] = workflow
+                task.add_done_callback(self._forget_running)
+
+    def _forget_running(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+
+    async def _keep_suspensions(self) -> None:
+        """Stop the workflows of tenants that are suspended, until cancelled. They wait, and start again after the resumption."""
+        while True:
+            await asyncio.sleep(_SUSPENSION_CHECK_S)
+            try:
+                await self._stop_suspended()
+            except AgenticRagError:
+                _log.warning("suspensions_not_checked", consequence="they are checked again", exc_info=True)
+
+    async def _stop_suspended(self) -> None:
+        if not self._running:
+            return
+        tenants = frozenset(workflow.tenant for workflow in self._running.values())
+        with as_unavailable():
+            suspended = await asyncio.to_thread(self._table.list_suspended, tenants)
+        stopping = {task: workflow for task, workflow in self._running.items() if workflow.tenant in suspended}
+        if not stopping:
+            return
+        for task in stopping:
+            task.cancel()
+        await asyncio.wait(stopping)
+        stopped = [workflow for task, workflow in stopping.items() if task.cancelled()]
+        _log.info("jobs_suspended", jobs=len(stopped), tenants=len(suspended))
+        try:
+            await self._give_back(stopped)
+        except AgenticRagError:
+            for workflow in stopped:
+                self._claims.run_again(workflow.id)
+            raise
 
     async def _run_workflow(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
         """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""

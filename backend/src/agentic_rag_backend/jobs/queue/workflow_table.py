@@ -28,6 +28,7 @@ from sqlalchemy import (
     Update,
     and_,
     delete,
+    exists,
     func,
     inspect,
     select,
@@ -38,10 +39,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue.queue_database import Notifications
 from agentic_rag_backend.stores.catalogue.database import after_commit
+from agentic_rag_backend.stores.catalogue.tables import tenants
 
 CLAIMED_AHEAD = 64
 """Workflows of one tenant and queue that a sole process claims ahead. Slots limit how many of them run."""
@@ -67,6 +69,7 @@ workflows = Table(
 Index("ix_workflows_open", workflows.c.finished_us, workflows.c.queue)
 _OPEN = workflows.c.finished_us.is_(None)
 _WAITING = (_OPEN, workflows.c.claimant.is_(None))
+_SUSPENDED = tenants.c.state == TenantState.SUSPENDED.value
 _LATEST_US = 2**63 - 1
 Index(
     "ix_workflows_waiting",
@@ -157,6 +160,8 @@ class WorkflowTable:
     def claim(self, queue: QueueName, executor_id: str, *, per_tenant: int, alone: bool) -> list[ClaimedWorkflow]:
         """Claim waiting workflows of a queue for a process: one of each tenant in turn, each tenant's in order.
 
+        Workflows of suspended tenants wait.
+
         Args:
             per_tenant: limit of claimed workflows of a tenant: of this process, or of all processes if it is ``alone``.
         """
@@ -171,6 +176,16 @@ class WorkflowTable:
                 rows = connection.execute(free.values(claimant=executor_id).returning(workflows))
                 claimed |= {(row.tenant_id, row.id): _claimed_of(row) for row in rows}
         return [claimed[key] for key in keys if key in claimed]
+
+    def list_suspended(self, tenant_ids: Collection[TenantId]) -> frozenset[TenantId]:
+        """Return the tenants that are suspended."""
+        suspended: set[str] = set()
+        with self._engine.connect() as connection:
+            for page in _cut_pages(sorted(tenant.value for tenant in tenant_ids)):
+                suspended.update(
+                    connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.in_(page), _SUSPENDED)).scalars()
+                )
+        return frozenset(TenantId(value) for value in suspended)
 
     def finish(self, workflow: ClaimedWorkflow) -> None:
         """Record that a workflow has ended, unless another process has claimed it."""
@@ -192,8 +207,13 @@ class WorkflowTable:
         return frozenset(open_ids)
 
     def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
-        oldest = select(workflows.c.queue, func.min(workflows.c.enqueued_us)).where(*_WAITING).group_by(workflows.c.queue)
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits.
+
+        Workflows of suspended tenants do not count.
+        """
+        is_suspended = exists().where(tenants.c.tenant_id == workflows.c.tenant_id, _SUSPENDED)
+        oldest = select(workflows.c.queue, func.min(workflows.c.enqueued_us)).where(*_WAITING, ~is_suspended)
+        oldest = oldest.group_by(workflows.c.queue)
         with self._engine.connect() as connection:
             since_us: dict[str, int] = {row[0]: row[1] for row in connection.execute(oldest)}
         now_us = _now_us()
@@ -237,11 +257,12 @@ def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -
     is_counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
     claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, is_counted)
     claims_of = claims.group_by(workflows.c.tenant_id).subquery()
-    tenants = select(workflows.c.tenant_id).where(of_queue, *_WAITING).distinct().subquery()
+    waiting = select(workflows.c.tenant_id).where(of_queue, *_WAITING).distinct().subquery()
     # Only the oldest workflows of a tenant are numbered: a claim must not take longer the more of them wait.
-    of_tenant = select(workflows.c.enqueued_us).where(of_queue, *_WAITING, workflows.c.tenant_id == tenants.c.tenant_id)
+    of_tenant = select(workflows.c.enqueued_us).where(of_queue, *_WAITING, workflows.c.tenant_id == waiting.c.tenant_id)
     last_us = of_tenant.order_by(workflows.c.enqueued_us).limit(1).offset(per_tenant - 1).scalar_subquery()
-    oldest = select(tenants.c.tenant_id, func.coalesce(last_us, _LATEST_US).label("last_us")).subquery()
+    is_suspended = exists().where(tenants.c.tenant_id == waiting.c.tenant_id, _SUSPENDED)
+    oldest = select(waiting.c.tenant_id, func.coalesce(last_us, _LATEST_US).label("last_us")).where(~is_suspended).subquery()
     order = (workflows.c.enqueued_us, workflows.c.id)
     turn = func.row_number().over(partition_by=workflows.c.tenant_id, order_by=order).label("turn")
     are_oldest = (oldest.c.tenant_id == workflows.c.tenant_id) & (workflows.c.enqueued_us <= oldest.c.last_us)

@@ -47,7 +47,7 @@ _START = (
 _HAND_BACK = (
     update(jobs)
     .where(jobs.c.state == JobState.RUNNING.value)
-    .values(state=JobState.QUEUED.value, message="interrupted: the process that ran it ended; it runs again")
+    .values(state=JobState.QUEUED.value, message="interrupted: its process ended, or its tenant was suspended; it runs again")
 )
 _PROGRESS = (
     update(jobs)

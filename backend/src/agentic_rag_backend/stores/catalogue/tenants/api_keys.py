@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.catalogue.tenants.tenant_rows import tenant_from
 USED_AGAIN_AFTER = timedelta(minutes=1)
 """Time for which a recorded use of a key stands for all its uses."""
 
-_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "tree_stale_since", "rebuild_asked_at", "ontology", "labels"}
+_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "tree_stale_since", "rebuild_asked_at", "ontology"}
 """Columns of a tenant that requests do not need."""
 _AUTHENTICATE = (
     select(

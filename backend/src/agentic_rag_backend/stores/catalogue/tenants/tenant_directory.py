@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Column, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    false,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
-from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState, require_tenant
+from agentic_rag_backend.domain.tenant import LABEL_NAME, Tenant, TenantChange, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
@@ -37,10 +52,7 @@ _ONTOLOGY = select(tenants.c.ontology).where(tenants.c.tenant_id == bindparam("t
 def create(connection: Connection, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
     """Create a tenant. `Conflict` if the name is taken; the message has the id of the tenant with this name."""
     new = TenantId.new() if tenant_id is None else require_tenant(tenant_id)
-    if (namesake := tenant_by_name(connection, name)) is not None:
-        raise Conflict(
-            f"the tenant name {name!r} is taken by {namesake.id}, which is {namesake.state.value}: choose another name"
-        )
+    _require_free_name(connection, name)
     tenant = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
     row: dict[str, Any] = {
         "tenant_id": new.value,
@@ -60,6 +72,13 @@ def create(connection: Connection, name: str, *, tenant_id: TenantId | None = No
     return tenant
 
 
+def _require_free_name(connection: Connection, name: str) -> None:
+    if (namesake := tenant_by_name(connection, name)) is not None:
+        raise Conflict(
+            f"the tenant name {name!r} is taken by {namesake.id}, which is {namesake.state.value}: choose another name"
+        )
+
+
 def read_tenant(connection: Connection, tenant: TenantId) -> Tenant:
     """Return the tenant or raise `NotFound`."""
     row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
@@ -74,14 +93,24 @@ def tenant_by_name(connection: Connection, name: str) -> Tenant | None:
     return None if row is None else tenant_from(row)
 
 
-def list_tenants(connection: Connection, *, limit: int, cursor: str | None = None, newest_first: bool = False) -> Page[Tenant]:
+def list_tenants(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    newest_first: bool = False,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> Page[Tenant]:
     """List tenants in order of creation, or the newest first.
 
     In order of creation, a pass over all pages also reaches tenants that are created meanwhile.
+
+    Args:
+        labels: labels that the listed tenants have. Names of labels that no tenant can have match nothing.
     """
     check_limit(limit)
     scope = _NEWEST_FIRST if newest_first else _SCOPE
-    statement = select(tenants)
+    statement = select(tenants).where(*(_has_label(connection, name, value) for name, value in labels.items()))
     if cursor is not None:
         statement = statement.where(beyond(tenants, scope, cursor, newest_first=newest_first))
     order = (tenants.c.created_at, tenants.c.tenant_id)
@@ -91,6 +120,16 @@ def list_tenants(connection: Connection, *, limit: int, cursor: str | None = Non
     return Page(
         tuple(listed_tenants[:limit]), time_cursor(scope, last_tenant.created_at, last_tenant.id.value) if last_tenant else None
     )
+
+
+def _has_label(connection: Connection, name: str, value: str) -> ColumnElement[bool]:
+    """Return the condition that a tenant has a label."""
+    if not LABEL_NAME.match(name):
+        return false()
+    stored = type_coerce(tenants.c.labels, Text())
+    if connection.dialect.name == "postgresql":
+        return func.json_extract_path_text(cast(stored, JSON), name) == value
+    return func.json_extract(stored, f'$."{name}"') == value
 
 
 def known(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
@@ -109,6 +148,38 @@ def _select_among(connection: Connection, column: Column[str], ids: Sequence[Ten
         values = connection.execute(select(column).where(column.in_([tenant_id.value for tenant_id in batch]))).scalars()
         matches.update(TenantId(value) for value in values)
     return frozenset(matches)
+
+
+def change(connection: Connection, tenant: TenantId, changes: TenantChange) -> Tenant:
+    """Rename a tenant, replace its labels, suspend or resume it. Its data and ``state_version`` stay.
+
+    Raises:
+        NotFound: the tenant does not exist.
+        Conflict: the name is taken, or the tenant is being imported or deleted and cannot be suspended or resumed.
+    """
+    lock_tenant(connection, tenant)
+    present = read_tenant(connection, tenant)
+    values: dict[str, Any] = {}
+    if changes.name is not None and changes.name != present.name:
+        _require_free_name(connection, changes.name)
+        values["name"] = changes.name
+    if changes.labels is not None:
+        values["labels"] = dict(changes.labels)
+    if changes.suspended is not None:
+        values["state"] = _next_state(present, suspended=changes.suspended).value
+    if values:
+        try:
+            connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(values))
+        except IntegrityError as error:  # another process has just used the name
+            raise Conflict(f"the tenant name {changes.name!r} is taken: choose another name") from error
+    return read_tenant(connection, tenant)
+
+
+def _next_state(tenant: Tenant, *, suspended: bool) -> TenantState:
+    if tenant.state not in (TenantState.ACTIVE, TenantState.SUSPENDED):
+        action = "suspended" if suspended else "resumed"
+        raise Conflict(f"tenant {tenant.id} is {tenant.state.value} and cannot be {action}; only active tenants can be suspended")
+    return TenantState.SUSPENDED if suspended else TenantState.ACTIVE
 
 
 def mark_deleting(connection: Connection, tenant: TenantId) -> None:
@@ -173,6 +244,7 @@ class TenantDirectory(CataloguePart):
     tenants = read(list_tenants)
     known = read(known)
     removed = read(removed)
+    change = write(change)
     mark_deleting = write(mark_deleting)
     remove = write(remove)
     add_key = write(api_keys.add)

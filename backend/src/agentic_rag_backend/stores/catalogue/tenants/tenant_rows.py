@@ -22,6 +22,7 @@ def tenant_from(row: RowMapping) -> Tenant:
         row["created_at"],
         NOT_TUNED if row["tuned"] is None else TunedValues.read(row["tuned"]),
         None if row["experiment"] is None else experiment_from(row["experiment"]),
+        row["labels"] or {},
     )
 
 
