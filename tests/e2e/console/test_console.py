@@ -194,7 +194,7 @@ async def test_a_revoked_key_ends_the_session(site: Site, browser: Browser) -> N
         await console.see("Barrage")
         site.client.delete(f"/api/v1/tenants/{tenant}/keys/{issued['id']}", headers=operator)
         await console.page.get_by_role("button", name="Refresh").click()
-        await console.see("unauthenticated")
+        await console.see("key_revoked")
         assert await console.page.locator(".frame").count() == 0
         assert await console.page.evaluate("() => sessionStorage.length") == 0
     assert console.problems == []

@@ -27,7 +27,7 @@ function createDialog(changed) {
     let name = null;
     const create = async () => {
       const tenant = (await api("/tenants", { json: { name: name.value.trim() } })).data;
-      made.value = (await api(`/tenants/${tenant.id}/keys`, { json: { name: "first" } })).data;
+      made.value = (await api(`/tenants/${tenant.id}/keys`, { json: { name: "first", scopes: ["admin"] } })).data;
       await changed();
     };
     return html`<label class="field"><span>Name</span><input maxlength="200" required ref=${(element) => (name = element)}></label>
@@ -37,6 +37,8 @@ function createDialog(changed) {
 
 /** A new key. Only this response has it. */
 const secret = (key) => html`<p>The key “${key.name}”, with the scopes ${key.scopes.join(", ")}. It is shown only now:</p>${snippet(key.key)}`;
+
+const stateOf = (key) => (key.revoked_at ? "revoked" : key.expires_at && new Date(key.expires_at) <= new Date() ? "expired" : "active");
 
 function keysDialog(tenant) {
   openDialog(`Keys of ${tenant.name}`, () => {
@@ -55,7 +57,7 @@ function keysDialog(tenant) {
       { title: "Key", cell: (key) => html`${key.name} ${shortId(key.id)}` },
       { title: "Scopes", cell: (key) => key.scopes.join(", ") },
       { title: "Issued", cell: (key) => ago(key.created_at) },
-      { title: "State", cell: (key) => (key.revoked_at ? badge("revoked") : badge("active")) },
+      { title: "State", cell: (key) => badge(stateOf(key)) },
       { title: "", cell: (key) => !key.revoked_at && action("Revoke", revoke(key), "danger") },
     ], list.items.value, { label: "Keys" }), pager(list)])}
     <div class="row bottom"><label class="field"><span>Name</span><input maxlength="200" ref=${(element) => (name = element)}></label><label class="field"><span>Scope</span><select ref=${(element) => (scope = element)}>${["read", "write", "admin"].map((value) => html`<option value=${value}>${value}</option>`)}</select></label>${action("Issue a key", issue, "main")}</div>

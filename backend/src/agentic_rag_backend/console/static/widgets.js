@@ -52,7 +52,7 @@ export const shortId = (id) => html`<span class="id" title=${id}>${id.length > 1
 const STATES = {
   good: ["●", ["ready", "succeeded", "ok", "active", "supported", "right"]],
   warn: ["◐", ["partial", "degraded", "stale", "unverified"]],
-  bad: ["✕", ["failed", "unreadable", "unavailable", "deleting", "revoked", "wrong"]],
+  bad: ["✕", ["failed", "unreadable", "unavailable", "deleting", "revoked", "expired", "suspended", "wrong"]],
   busy: ["▶", ["running", "processing"]],
   idle: ["○", []],
 };
