@@ -18,10 +18,10 @@ from typing import Any
 
 from agentic_rag_backend.answering.answerability.evidence import PassageText
 from agentic_rag_backend.container import open_container
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
 from agentic_rag_backend.language.questions.kinds import AnswerKind, asked_for
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from corpora import ingest, rebuild
 from report import ROOT, make_settings
 

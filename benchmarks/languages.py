@@ -30,10 +30,10 @@ from typing import Any
 
 import language_checks
 from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.query import Query, Rerank
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.ingestion.accept.uploads import Upload
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.requests.builder import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from corpora import ingest_uploads

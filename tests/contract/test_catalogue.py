@@ -26,7 +26,14 @@ from agentic_rag_backend.stores.catalogue import operations
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import document_catalogue as documents
-from agentic_rag_backend.stores.catalogue.documents import revisions, set_catalogue, submissions, tombstones, versions
+from agentic_rag_backend.stores.catalogue.documents import (
+    revisions,
+    set_catalogue,
+    submissions,
+    tombstones,
+    versions,
+    visibility,
+)
 from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
 from agentic_rag_backend.stores.catalogue.jobs import outbox
@@ -318,7 +325,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(
             tombstones,
             "record_change",
-            lambda c, t, d, version: version and tombstones.record_change(c, t, d, version),  # type: ignore[func-returns-value]
+            lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
     ),
     "attachments of a deleted message": (

@@ -19,11 +19,11 @@ from agentic_rag_backend.documents import metadata_checks
 from agentic_rag_backend.documents.chunking.passages import chunks_of
 from agentic_rag_backend.documents.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader
 from agentic_rag_backend.transfer.inspection import read_parts
 from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decode_record

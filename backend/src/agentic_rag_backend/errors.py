@@ -93,6 +93,13 @@ class Forbidden(AgenticRagError):
     title = "Forbidden"
 
 
+class KeyRestricted(Forbidden):
+    """The key reads only some documents, and the operation concerns others, too."""
+
+    code = "key_restricted"
+    title = "Key restricted"
+
+
 class TenantSuspended(Forbidden):
     """The operator has suspended the tenant."""
 

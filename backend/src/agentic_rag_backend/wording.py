@@ -5,6 +5,7 @@ Pydantic validates settings, request bodies, parameters and lines of archives. T
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,3 +103,9 @@ class _Context(dict[str, Any]):
 
     def __missing__(self, _: str) -> str:
         return "?"
+
+
+def format_value(value: Any) -> str:
+    """Return a value in the form used in messages."""
+    # Not repr: a value may be nested deeper than Python's recursion limit.
+    return reprlib.repr(value)[:80]

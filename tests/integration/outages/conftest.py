@@ -18,10 +18,9 @@ from faulty_proxy import FaultyProxy
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import Container, open_container
-from agentic_rag_backend.domain.tenant import Scope, TenantId
+from agentic_rag_backend.domain.tenant import KeyRequest, Scope, TenantId
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.tenancy.service import KeyRequest
 
 SLACK_S = 30.0
 """Added to configured time limits for a busy machine. A hanging call takes minutes."""

@@ -16,9 +16,8 @@ import pytest
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import open_container
-from agentic_rag_backend.domain.tenant import Scope
+from agentic_rag_backend.domain.tenant import KeyRequest, Scope
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.tenancy.service import KeyRequest
 
 MIB = 1024 * 1024
 DISK_MIB = 400

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

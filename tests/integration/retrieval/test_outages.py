@@ -13,11 +13,10 @@ from sampling import budget
 from tests.integration.retrieval.conftest import Corpus
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import KeyRequest, TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
-from agentic_rag_backend.tenancy.service import KeyRequest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

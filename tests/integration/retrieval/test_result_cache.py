@@ -14,11 +14,11 @@ from document_sequences import ALL_TOGETHER, EACH_ALONE, SENTENCES, TITLES, Oper
 from sequence_player import Gates, Player
 
 from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.ingestion.commit.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.documents import versions
 from agentic_rag_backend.stores.catalogue.jobs import outbox

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.integration.retrieval.conftest import Corpus
 
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

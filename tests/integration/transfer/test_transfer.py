@@ -19,12 +19,11 @@ from agentic_rag_backend.domain.asked_questions import RatingCounts
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.evaluation import CaseSource, EvaluationCase
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import KeyRequest, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.catalogue.base import TransferCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.tenancy.service import KeyRequest
 
 Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
-from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import KeyRequest, Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import (
     Conflict,
     Forbidden,
@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault
 from agentic_rag_backend.tenancy.key_uses import KeyUses
-from agentic_rag_backend.tenancy.service import LONGEST_LIFE, LONGEST_OVERLAP, KeyRequest, TenantService
+from agentic_rag_backend.tenancy.service import LONGEST_LIFE, LONGEST_OVERLAP, TenantService
 
 AWAY = TenantId("t_" + "0" * 32)
 """One of the stores to erase: it fails once."""

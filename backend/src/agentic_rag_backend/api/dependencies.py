@@ -132,10 +132,10 @@ class Requires:
         request.state.tenant = caller.tenant.id.value
         now, deadline = asyncio.get_running_loop().time(), request.state.deadline.at
         # The rest of the time is for an answer without the model.
-        act_for(caller.tenant.id, ends_at=now + FALLBACK_SHARE * (deadline - now))
+        act_for(caller.tenant.id.whole, ends_at=now + FALLBACK_SHARE * (deadline - now))
         ledger = container_of(request).usage.ledger
         charge_to(caller.key_id, ledger)
-        ledger.record_request(caller.tenant.id, caller.key_id)
+        ledger.record_request(caller.tenant.id.whole, caller.key_id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         check_scope(caller, self.scope)
         request.state.principal = caller

@@ -1,4 +1,4 @@
-"""The check that every call of the application passes: whether the caller's key has the scope of the call."""
+"""The checks that every call of the application passes: the scope of the caller's key, and the documents that it may read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from agentic_rag_backend.domain.tenant import Principal, Scope, TenantState
-from agentic_rag_backend.errors import Forbidden, TenantSuspended
+from agentic_rag_backend.errors import Forbidden, KeyRestricted, TenantSuspended
 
 Service = TypeVar("Service")
 Parameters = ParamSpec("Parameters")
@@ -29,16 +29,34 @@ def check_scope(caller: Principal, scope: Scope) -> None:
     raise Forbidden(f"this route requires a key with scope '{scope.value}'")
 
 
-def requires(scope: Scope) -> Callable[[Method[Service, Parameters, Returned]], Method[Service, Parameters, Returned]]:
-    """Declare the scope of a method whose first argument is the caller. The method is called only if the caller has it."""
+def check_access(caller: Principal) -> None:
+    """Return if the caller's key reads all documents.
+
+    Raises:
+        KeyRestricted: it has a filter.
+    """
+    if caller.tenant.id.access is not None:
+        raise KeyRestricted("this key reads only the documents that pass its filter, and this operation concerns all documents")
+
+
+def requires(
+    scope: Scope, *, filtered: bool = False
+) -> Callable[[Method[Service, Parameters, Returned]], Method[Service, Parameters, Returned]]:
+    """Declare the scope of a method whose first argument is the caller. The method is called only if the caller has it.
+
+    Args:
+        filtered: whether the method shows only what the caller's documents say. Keys with a filter may call no other method.
+    """
 
     def declare(method: Method[Service, Parameters, Returned]) -> Method[Service, Parameters, Returned]:
         @wraps(method)
         def checked(service: Service, caller: Principal, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
             check_scope(caller, scope)
+            if not filtered:
+                check_access(caller)
             return method(service, caller, *args, **kwargs)
 
-        checked.scope = scope  # type: ignore[attr-defined]
+        checked.scope, checked.filtered = scope, filtered  # type: ignore[attr-defined]
         return checked
 
     return declare

@@ -76,7 +76,7 @@ class AdminService:
         """Return model calls, tokens, cost and requests of the tenant. See `UsageService.read_report`."""
         return await self.container.usage.read_report(caller.tenant.id, by, start, end)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_flags(self, caller: Principal) -> Sequence[Flag]:
         """Return each flag's effective value, default and source."""
         return self.container.features.list_effective(caller.flags, caller.tenant.tuned)
@@ -93,13 +93,13 @@ class AdminService:
         flags = await self.container.catalogue.tenants.set_flags(caller.tenant.id, features.check_changes(changes, tuned))
         return features.list_effective(flags, tuned)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_strategies(self, caller: Principal) -> Sequence[Mapping[str, Any]]:
         """Return the strategies with their options and, if a strategy is unavailable, the reason."""
         enabled = self.container.features.is_on(DUAL_LEVEL, caller.flags)
         return self.container.retrievers.describe(dual_level=enabled)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_rerankers(self, caller: Principal) -> Sequence[Mapping[str, Any]]:
         """Return the rerankers with their options and, if a reranker is unavailable, the reason."""
         return self.container.rerankers.describe()

@@ -57,7 +57,7 @@ class DocumentService:
         """Accept a document. See `IngestionService.submit`."""
         return await self.container.ingestion.submit(caller.tenant.id, upload)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_documents(
         self,
         caller: Principal,
@@ -73,7 +73,7 @@ class DocumentService:
             caller.tenant.id, matching, limit=limit, cursor=cursor, after=after, oldest_first=oldest_first
         )
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def get_document(self, caller: Principal, document_id: str) -> tuple[Document, Sequence[Document]]:
         """Return a document, and the documents of its attachments, oldest first."""
         documents = self.container.catalogue.documents
@@ -81,7 +81,7 @@ class DocumentService:
         attachments = await documents.documents(caller.tenant.id, Matching(parent_id=document_id), limit=MAX_ATTACHMENTS)
         return document, attachments.items
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_chunks(
         self, caller: Principal, document_id: str, *, limit: int, cursor: str | None = None
     ) -> tuple[Page[VisibleChunk], Mapping[str, Sequence[SyntheticQuestion]]]:
@@ -90,7 +90,7 @@ class DocumentService:
         ids = [visible.chunk.id for visible in page.items]
         return page, await self.container.catalogue.questions.of_chunks(caller.tenant.id, ids)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def get_chunk(self, caller: Principal, chunk_id: str) -> ChunkDetail:
         """Return a chunk of a visible version. If the graph store does not answer, what it has is left out."""
         documents, tenant = self.container.catalogue.documents, caller.tenant.id
@@ -108,17 +108,17 @@ class DocumentService:
             warnings = (f"entities and relationships are left out: {error.code}",)
         return ChunkDetail(visible, order, parents.get(parent_id or ""), questions.get(chunk_id, ()), knowledge, warnings)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def read_original(self, caller: Principal, document_id: str) -> Original:
         """Return the uploaded bytes of the visible version, or of the newest if none is visible."""
         return await self.container.ingestion.read_original(caller.tenant.id, document_id)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def read_page(self, caller: Principal, document_id: str, number: int) -> DocumentPage:
         """Return a page of the visible version, with the place of each line."""
         return await self.container.pages.read_page(caller.tenant.id, document_id, number)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def draw_page(
         self, caller: Principal, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()
     ) -> bytes:

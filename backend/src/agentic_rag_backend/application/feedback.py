@@ -17,7 +17,7 @@ class AnswerFeedback:
 
     container: Container
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def submit(self, caller: Principal, draft: FeedbackDraft) -> Feedback:
         """Record feedback. See `FeedbackService.submit`."""
         return await self.container.feedback.submit(caller.tenant.id, caller.key_id, draft)

@@ -28,7 +28,7 @@ class GraphService:
 
     container: Container
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_entities(
         self,
         caller: Principal,
@@ -41,7 +41,7 @@ class GraphService:
         """List entities by decreasing number of mentions. See `EntityReader.page`."""
         return await self.container.entities.page(caller.tenant, name=name, type=type, limit=limit, cursor=cursor)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def get_entity(
         self,
         caller: Principal,
@@ -54,7 +54,7 @@ class GraphService:
         """Return an entity with its names, chunks and relationships, at most ``limit`` (1–100) of both."""
         return await self.container.entities.entity(caller.tenant, entity_id, limit=limit, relations=relations, as_of=as_of)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def read_neighbourhood(
         self,
         caller: Principal,
@@ -73,26 +73,26 @@ class GraphService:
         neighbourhood = parts[0] if len(parts) == 1 else merge_neighbourhoods(parts)
         return await asyncio.to_thread(place_entities, neighbourhood) if positions else neighbourhood
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def find_paths(
         self, caller: Principal, sources: Sequence[str], targets: Sequence[str], options: PathOptions
     ) -> PathsFound:
         """Return the best paths between entities, which are given by id or name."""
         return await self.container.paths.between(caller.tenant, sources, targets, options)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def find_paths_of_question(self, caller: Principal, question: str, options: PathOptions) -> PathsFound:
         """Return the best paths among the entities that a question names."""
         return await self.container.paths.of_question(caller.tenant, question, options)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_contradictions(
         self, caller: Principal, filter: ContradictionFilter, *, limit: int = 50, cursor: str | None = None
     ) -> Page[Contradiction]:
         """List statements that cannot both be true. A page may be short or empty, and still have a next one."""
         return await self.container.contradictions.page(caller.tenant, filter, limit=limit, cursor=cursor)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     def export_graph(
         self, caller: Principal, format: str = "graphml", *, as_of: datetime | None = None
     ) -> AsyncGenerator[str, None]:
@@ -138,26 +138,26 @@ class GraphService:
         """List edits, newest first, with those that were undone."""
         return await self.container.graph_editor.page(caller.tenant, limit=limit, cursor=cursor)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_communities(
         self, caller: Principal, *, level: int | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[CommunityView]:
         """List the current generation of communities by level and decreasing size."""
         return await self.container.communities.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def get_community(self, caller: Principal, community_id: str) -> CommunityView:
         """Return a community of the current generation."""
         return await self.container.communities.get(caller.tenant.id, community_id)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_nodes(
         self, caller: Principal, *, level: int | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[TreeNodeView]:
         """List the nodes of the current tree by level and decreasing size."""
         return await self.container.raptor.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def get_node(self, caller: Principal, node_id: str) -> TreeNodeView:
         """Return a node of the current tree."""
         return await self.container.raptor.get(caller.tenant.id, node_id)

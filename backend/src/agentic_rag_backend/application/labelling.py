@@ -53,7 +53,7 @@ class LabellingService:
 
     container: Container
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def label_text(self, caller: Principal, request: LabelRequest) -> Labelling:
         """Return the label of a text, with the votes for each label and the documents that voted.
 

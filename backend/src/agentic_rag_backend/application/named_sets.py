@@ -11,10 +11,10 @@ from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.document import ChunkingOptions, Document, DocumentState
 from agentic_rag_backend.domain.document_sets import ALL_DOCUMENTS, DocumentSet, MemberBatch, StateCounts
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.filters import Comparison, Filter, Or, narrow_filter
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.stores.catalogue.base import Matching, Page
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 

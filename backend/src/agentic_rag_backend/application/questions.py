@@ -98,7 +98,7 @@ class SearchService:
 
     container: Container
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def run_search(self, caller: Principal, request: SearchRequest, *, within: Filter | None = None) -> Retrieval:
         """Return passages, facts and themes of the documents that pass ``within``, see `DocumentSets.select_documents`.
 
@@ -113,7 +113,7 @@ class SearchService:
         retrieval = await self.container.contradictions_of_results.attach_contradictions(built.query, retrieval)
         return participation.record_search(retrieval.with_warnings(built.warnings))
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def explain_search(self, caller: Principal, request: ExplainRequest) -> Explanation:
         """Return the document's rank in each leg and in the result, and the reasons for its omission.
 
@@ -125,12 +125,12 @@ class SearchService:
         explanation = await self.container.explainer.explain(built.query, request.document_id, strategy=built.strategy)
         return replace(explanation, trace=replace(explanation.trace, warnings=(*built.warnings, *explanation.trace.warnings)))
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def rank_texts(self, caller: Principal, question: str, texts: Sequence[str], reranker: str) -> RankedTexts:
         """Return the scores of texts that the caller brings. See `TextReranking.rank_texts`."""
         return await self.container.text_reranking.rank_texts(caller.tenant, question, texts, reranker)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def search_levels(self, caller: Principal, request: DualLevelRequest) -> DualLevelResult:
         """Return the results of both levels and, unless ``synthesize`` is false, a cited answer from them.
 
@@ -159,7 +159,7 @@ class AnswerWriting:
 
     container: Container
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def write_answer(self, caller: Principal, request: AnswerRequest, *, within: Filter | None = None) -> Answer:
         """Return the answer, or a refusal (``grounded`` False) if the documents that pass ``within`` do not contain it.
 
@@ -173,7 +173,7 @@ class AnswerWriting:
         recorded = _record_answer(self.container, caller, request, answer)
         return participation.record_answer(_with_warnings(recorded, built))
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def stream_answer(
         self, caller: Principal, request: AnswerRequest, *, within: Filter | None = None
     ) -> AsyncGenerator[AnswerEvent, None]:
@@ -200,7 +200,7 @@ class AnswerWriting:
                         yield event
                 started = True
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def check_quoted_chunks(self, caller: Principal, chunk_ids: Collection[str]) -> None:
         """Return if every chunk that an answer may quote is visible.
 

@@ -318,4 +318,4 @@ class SearchCaches:
     def forget(self, tenant: TenantId) -> None:
         """Drop everything of a tenant."""
         for cache in (self.results.entries, self.themes, self.passages):
-            cache.forget(tenant)
+            cache.forget_tenant(tenant)

@@ -310,9 +310,9 @@ class Container:
         }
         # After the stores, so that a search under way keeps nothing of them.
         self.graphs.forget(tenant)
-        self._readable.encoder.entries.forget(tenant)
+        self._readable.encoder.entries.forget_tenant(tenant)
         self._caches.forget(tenant)
-        self._word_encoder.entries.forget(tenant)
+        self._word_encoder.entries.forget_tenant(tenant)
         return deleted
 
     @cached_property

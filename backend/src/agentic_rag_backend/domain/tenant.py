@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import uuid4
 
 from agentic_rag_backend.domain.experiments import ActiveExperiment
+from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidScope
 
@@ -24,14 +26,29 @@ _TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Access:
+    """The documents that a restricted key may read: those that pass ``filter``.
+
+    ``text`` is the filter as canonical JSON. It alone identifies the access, because equal filters may differ: 1 equals true.
+    """
+
+    text: str
+    filter: Filter = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class TenantId:
     """An opaque tenant identifier, ``t_`` and 32 hex digits. Equal to Graphiti's ``group_id``.
+
+    With ``access``, it is the scope of a restricted key: the documents of the tenant that the key may not read do not exist.
+    Scopes with different access are different, so that graphs and caches in memory are never shared between them.
 
     Raises:
         InvalidScope: the value is empty or has another form. A missing scope therefore never means "all".
     """
 
     value: str
+    access: Access | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, str) or _TENANT_ID.match(self.value) is None:
@@ -39,6 +56,11 @@ class TenantId:
 
     def __str__(self) -> str:
         return self.value
+
+    @property
+    def whole(self) -> TenantId:
+        """The scope of the whole tenant."""
+        return self if self.access is None else TenantId(self.value)
 
     @classmethod
     def new(cls) -> TenantId:
@@ -104,6 +126,19 @@ class TenantChange:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """A key to issue. ``expires_at`` is in UTC. None: it does not expire.
+
+    ``filter`` selects the documents that the key may read. None: all documents.
+    """
+
+    name: str
+    scopes: Collection[Scope] = (Scope.READ,)
+    expires_at: datetime | None = None
+    filter: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApiKey:
     """The public part of a key. Only the SHA-256 of the secret is stored."""
 
@@ -120,6 +155,8 @@ class ApiKey:
     replaced_by: str | None = None
     """Id of the key that a rotation issued instead. This key works until it expires."""
     revoked_at: datetime | None = None
+    filter: Mapping[str, Any] | None = None
+    """The filter, as the operator wrote it, of the documents that the key may read. None: it may read all documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +183,7 @@ class Credential:
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    filter: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

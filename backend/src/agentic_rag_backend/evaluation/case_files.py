@@ -12,8 +12,9 @@ import orjson
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from agentic_rag_backend.domain.evaluation import MAX_CASES, EvaluationCase, GoldItem
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.errors import InvalidRequest, UnsupportedMediaType
-from agentic_rag_backend.retrieval.options.filters import RequestModel, Switch, parse_filter
+from agentic_rag_backend.retrieval.options.filters import RequestModel, Switch
 from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS
 from agentic_rag_backend.wording import message_of
 

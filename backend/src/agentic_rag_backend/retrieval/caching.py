@@ -94,8 +94,13 @@ class TenantCache(Generic[V]):
         self._make_room()
         set_cache_bytes(self.name, self.size_bytes)
 
+    def forget_tenant(self, tenant: TenantId) -> None:
+        """Drop all entries of a tenant, those of restricted keys included."""
+        for scope in [scope for scope in self._shares if scope.value == tenant.value]:
+            self.forget(scope)
+
     def forget(self, tenant: TenantId) -> None:
-        """Drop all entries of a tenant."""
+        """Drop all entries of a scope."""
         share = self._shares.pop(tenant, None)
         if share is not None:
             self.size_bytes -= share.size_bytes

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import math
 import secrets
 import time
@@ -18,8 +19,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
 
-from agentic_rag_backend.domain.tenant import ONLY_OPERATOR, Credential, Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.filter_grammar import parse_filter
+from agentic_rag_backend.domain.tenant import (
+    ONLY_OPERATOR,
+    Access,
+    Credential,
+    Principal,
+    Scope,
+    Tenant,
+    TenantId,
+    TenantState,
+)
 from agentic_rag_backend.errors import (
     AgenticRagError,
     Forbidden,
@@ -229,7 +242,7 @@ class Authenticator:
         _require_active(credential.principal.tenant)
         if self._key_uses is not None:
             self._key_uses.note_use(credential, now)
-        return credential.principal
+        return credential.principal if credential.filter is None else restrict(credential.principal, credential.filter)
 
     def _count_wrong_key(self, client: str | None, reason: str) -> AgenticRagError:
         """Count a wrong key and return the error for it."""
@@ -265,6 +278,25 @@ class Authenticator:
             NotFound: the tenant does not exist.
         """
         return await self._as_operator(tenant_id.value)
+
+
+def restrict(principal: Principal, filter: Mapping[str, Any]) -> Principal:
+    """Return the principal with a scope that shows only the documents that pass ``filter``.
+
+    Raises:
+        InvalidRequest: the filter is invalid.
+    """
+    access = _read_access(json.dumps(filter, sort_keys=True))
+    scope = TenantId(principal.tenant.id.value, access)
+    return replace(principal, tenant=replace(principal.tenant, id=scope))
+
+
+@lru_cache(maxsize=1024)
+def _read_access(text: str) -> Access:
+    filter = parse_filter(json.loads(text), of_documents=True)
+    if filter is None:
+        raise InvalidRequest("the filter of the key has no comparison, so the key is refused; ask the operator for another")
+    return Access(text, filter)
 
 
 def _require_valid(credential: Credential, now: datetime) -> None:

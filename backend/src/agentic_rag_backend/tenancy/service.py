@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import (
     LABEL_NAME,
     MAX_LABEL_CHARACTERS,
     MAX_LABELS,
     ApiKey,
+    KeyRequest,
     Principal,
     Scope,
     Tenant,
     TenantChange,
     TenantId,
 )
-from agentic_rag_backend.errors import Conflict, InvalidRequest
+from agentic_rag_backend.errors import Conflict, InvalidRequest, in_field
 from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
 from agentic_rag_backend.tenancy.authentication import find_tenant, new_secret, secret_hash, shown_prefix
@@ -37,15 +39,6 @@ DELETED_WITHIN_S = 30.0
 LONGEST_OVERLAP = timedelta(days=30)
 """Longest time for which a replaced key works."""
 LONGEST_LIFE = timedelta(days=36_525)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRequest:
-    """A key to issue. ``expires_at`` is in UTC. None: it does not expire."""
-
-    name: str
-    scopes: Sequence[Scope] = (Scope.READ,)
-    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +144,20 @@ class TenantService:
 
         Raises:
             NotFound: the tenant does not exist.
-            InvalidRequest: there is no scope, the name is invalid, or the time of expiry is past or more than a century away.
+            InvalidRequest: there is no scope, the name is invalid, or the time of expiry is past or more than a century away; the
+                filter is invalid, or the key has one and may do more than read.
             Conflict: a key of the tenant that works has the name.
         """
         if not request.scopes:
             raise InvalidRequest(f"a key must have at least one scope of {', '.join(Scope)}; got none", field="scopes")
         _check_expiry(request.expires_at)
+        _check_filter(request)
         secret = new_secret()
         key = await self._directory.add_key(
             tenant,
-            name=printable_name(request.name),
+            replace(request, name=printable_name(request.name)),
             secret_sha256=secret_hash(secret),
-            scopes=list(request.scopes),
             prefix=shown_prefix(secret),
-            expires_at=request.expires_at,
         )
         return IssuedKey(key, secret)
 
@@ -179,9 +172,8 @@ class TenantService:
         try:
             key = await self._directory.add_key(
                 tenant,
-                name=printable_name(name),
+                KeyRequest(printable_name(name), (Scope.ADMIN,)),
                 secret_sha256=secret_hash(secret),
-                scopes=[Scope.ADMIN],
                 prefix=shown_prefix(secret),
                 key_id=first_key,
             )
@@ -241,3 +233,16 @@ def _check_labels(labels: Mapping[str, str]) -> None:
                 f"a label must have at most {MAX_LABEL_CHARACTERS} printable characters; {name!r} has {len(value)}",
                 field=f"labels.{name}",
             )
+
+
+def _check_filter(request: KeyRequest) -> None:
+    if request.filter is None:
+        return
+    with in_field("filter"):
+        if parse_filter(request.filter, of_documents=True) is None:
+            raise InvalidRequest('a key\'s filter must have a comparison, such as {"team": ["sales"]}; got an empty one')
+    if set(request.scopes) != {Scope.READ}:
+        scopes = ", ".join(sorted(request.scopes))
+        raise InvalidRequest(
+            f"a key with a filter may only read, because writing concerns all documents; got {scopes}", field="scopes"
+        )

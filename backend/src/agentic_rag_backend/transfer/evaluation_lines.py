@@ -13,9 +13,9 @@ from agentic_rag_backend.domain.asked_questions import Rating
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.evaluation import MAX_CASES, MAX_DATASETS, CaseSource, EvaluationCase, GoldItem
 from agentic_rag_backend.domain.feedback import MAX_CORRECTION_CHARACTERS, MAX_REASON_CHARACTERS
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.requests.search_requests import MAX_QUERY_CHARACTERS
 from agentic_rag_backend.stores.catalogue.base import (
     ArchivedCase,

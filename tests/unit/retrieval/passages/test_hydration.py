@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,
     SHOWN_ENTITIES,

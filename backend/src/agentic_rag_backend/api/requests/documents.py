@@ -11,9 +11,9 @@ from fastapi import Depends, Header, Query, Request, Response
 
 from agentic_rag_backend.api.requests.bodies import load_json
 from agentic_rag_backend.domain.document import Document, DocumentState
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest, in_field
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected, Matching
 
 MAX_FILTER_CHARACTERS = 8192

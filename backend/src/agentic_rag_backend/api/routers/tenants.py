@@ -20,9 +20,8 @@ from agentic_rag_backend.api.schemas.tenants import (
     TenantPatch,
     TenantView,
 )
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import KeyRequest, TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound
-from agentic_rag_backend.tenancy.service import KeyRequest
 
 _LABEL_PARAMETER: Mapping[str, Any] = {
     "name": "labels.NAME",
@@ -118,7 +117,9 @@ async def delete_tenant(request: Request, response: Response, services: Process,
 )
 async def create_key(request: Request, services: Process, tenant_id: str, body: NewKey) -> dict[str, Any]:
     """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
-    issued = await services.tenants.issue_key(_tenant_id(tenant_id), KeyRequest(body.name, body.scopes, body.expires_at))
+    issued = await services.tenants.issue_key(
+        _tenant_id(tenant_id), KeyRequest(body.name, body.scopes, body.expires_at, body.filter)
+    )
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
     return wrap_data(request, KeyView.of(issued.key, issued.secret))
 

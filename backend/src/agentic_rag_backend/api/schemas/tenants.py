@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -68,6 +68,13 @@ class NewKey(Body):
         description="time from which on the key is refused; a year, month or day means its end; default zone: UTC; "
         "null: it does not expire",
     )
+    filter: dict[str, Any] | None = Field(
+        None,
+        min_length=1,
+        description="the key reads only documents that pass this filter, and may only have the scope `read`; "
+        "null: it reads all documents; see docs/guide/restricted-keys.md",
+        examples=[{"team": ["sales"]}],
+    )
 
 
 class KeyRotation(Body):
@@ -91,6 +98,7 @@ class KeyView(View):
     last_used_at: datetime | None = Field(description="exact to a minute")
     replaced_by: str | None = Field(description="id of the key that a rotation issued instead")
     revoked_at: datetime | None
+    filter: dict[str, Any] | None = Field(description="documents that the key may read; null: all")
     key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
     @classmethod
@@ -106,6 +114,7 @@ class KeyView(View):
             last_used_at=key.last_used_at,
             replaced_by=key.replaced_by,
             revoked_at=key.revoked_at,
+            filter=None if key.filter is None else dict(key.filter),
             key=secret,
         )
 

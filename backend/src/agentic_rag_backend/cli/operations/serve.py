@@ -162,9 +162,8 @@ async def _ensure_credentials(container: Container, stored: Credentials | None, 
     If processes share the catalogue, one of them issues the tenant's first key. For the others the key is None.
     """
     from agentic_rag_backend.container.deployment import shares_catalogue
-    from agentic_rag_backend.domain.tenant import Scope
+    from agentic_rag_backend.domain.tenant import KeyRequest, Scope
     from agentic_rag_backend.library import choose_tenant
-    from agentic_rag_backend.tenancy.service import KeyRequest
 
     data_dir = container.settings.data_dir
     if stored is not None and stored.key is not None and await _is_valid(container, stored.key):

@@ -147,14 +147,20 @@ class TenantGraphs:
 
     def read_anew(self, tenant: TenantId) -> None:
         """Reload everything at the next question, after a repair of the stores. A running load is discarded."""
-        self._held.pop(tenant, None)
-        if (loading := self._loading.pop(tenant, None)) is not None:
-            self._outdated.add(loading)
+        for scope in self._scopes_of(tenant):
+            self._held.pop(scope, None)
+            if (loading := self._loading.pop(scope, None)) is not None:
+                self._outdated.add(loading)
 
     def forget(self, tenant: TenantId) -> None:
-        """Drop a deleted tenant's graph. A graph that is still loading, or that a late question requests, is not cached."""
-        self._forgotten[tenant] = datetime.now(UTC)
-        self._held.pop(tenant, None)
+        """Drop a deleted tenant's graphs. A graph that is still loading, or that a late question requests, is not cached."""
+        for scope in {tenant, *self._scopes_of(tenant)}:
+            self._forgotten[scope] = datetime.now(UTC)
+            self._held.pop(scope, None)
+
+    def _scopes_of(self, tenant: TenantId) -> set[TenantId]:
+        """Return the scopes of a tenant that have a graph, those of restricted keys included."""
+        return {scope for scope in (*self._held, *self._loading) if scope.value == tenant.value}
 
     @property
     def size_bytes(self) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.plugins.planner_optimizer.examples import Example
 from agentic_rag_backend.plugins.planner_optimizer.planned_search import Question
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Matching
 
 _REPORTED = 10

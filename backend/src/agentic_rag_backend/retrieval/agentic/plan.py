@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.domain.query import FactHit, Hit, Query
 from agentic_rag_backend.errors import InvalidRequest
@@ -19,7 +20,6 @@ from agentic_rag_backend.language.words import words
 from agentic_rag_backend.models.llm.base import TEXT, list_of, object_of, objects_in, text_of
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.retrieval.agentic.stopping import Meter
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.rewriting import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply, line_in
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from types import GenericAlias
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest, in_field
+from agentic_rag_backend.wording import format_value
 
 Schema = Mapping[str, Any]
 NAME_CHARACTERS, MAX_NAMES = 512, 20
@@ -92,12 +92,6 @@ def _describe_schema(schema: Schema) -> str:
             return f"a list of {size} {bounds}"
         case _:
             return "an object of names and numbers"
-
-
-def format_value(value: Any) -> str:
-    """Return a value in the form used in messages."""
-    # Not repr: a value may be nested deeper than Python's recursion limit.
-    return reprlib.repr(value)[:80]
 
 
 def unknown_levels(option: str, levels_asked: Iterable[int], levels_known: Collection[int]) -> tuple[str, ...]:

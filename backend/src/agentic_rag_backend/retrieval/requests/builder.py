@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.filters import Filter, narrow_filter
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights, Query, Rerank
 from agentic_rag_backend.domain.search_session import session_digest
@@ -18,9 +19,8 @@ from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
 from agentic_rag_backend.language.questions.overviews import asks_about_everything
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights
-from agentic_rag_backend.retrieval.options.model import RequestOptions, format_value, optional_field, resolve_correction
+from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field, resolve_correction
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.registry import (
     CORRECTABLE,
@@ -40,6 +40,7 @@ from agentic_rag_backend.retrieval.rerank.registry import (
 )
 from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
+from agentic_rag_backend.wording import format_value
 
 DEFAULT_LIMIT = 5
 _LEVELS = ("low", "high", "preset")
@@ -287,7 +288,7 @@ class QueryBuilder:
     async def build(
         self, caller: Principal, request: SearchRequest | DualLevelRequest, *, within: Filter | None = None
     ) -> BuiltQuery:
-        """Return the query for a request, whose results also pass the filter ``within``.
+        """Return the query for a request, whose results also pass the filter ``within`` and that of the caller's key.
 
         Raises:
             InvalidRequest: the strategy is unknown, or it does not accept an option, filter or weight of the request.
@@ -309,6 +310,8 @@ class QueryBuilder:
             rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
         with in_field("corrective"):
             corrective = resolve_correction(request.corrective, strategy, CORRECTABLE)
+        readable = caller.tenant.id.access
+        within = within if readable is None else narrow_filter(readable.filter, within)
         filters = narrow_filter(within, await self._links.resolve(caller.tenant, parsed))
         session_id = options.get("session_id")
         query = Query(

@@ -121,6 +121,8 @@ api_keys = Table(
     Column("last_used_at", UtcDateTime),
     # Id of the key that a rotation issued instead.
     Column("replaced_by", String),
+    # Filter, as written, of the documents that the key may read. None: all.
+    Column("filter", Json),
 )
 
 # The visible state of a document. Versions that are not visible yet have their own rows.

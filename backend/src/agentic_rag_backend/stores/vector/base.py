@@ -8,7 +8,8 @@ Contract, which `testing.stores.vector_store` checks on every adapter:
   or with values that are not finite, are refused with `InvalidRequest` before anything of the batch is written;
 - ``search`` returns one *leg* per kind of query, best first, ties broken by id; it never fuses;
 - BM25's document frequencies cover only the tenant's points of the searched kind (and generation), so no score or order
-  depends, to the last bit, on other tenants' points or on the order of writing;
+  depends, to the last bit, on other tenants' points or on the order of writing; for the scope of a restricted key, they cover
+  only the points of `OF_DOCUMENTS` that its filter selects, and no other is found;
 - points survive kill -9 once ``upsert`` has returned; after ``flush`` they survive a power loss.
 """
 
@@ -55,6 +56,10 @@ class NodeKind(StrEnum):
     FACT = "fact"
     COMMUNITY = "community"
     RAPTOR = "raptor"
+
+
+OF_DOCUMENTS = (NodeKind.CHUNK, NodeKind.QUESTION)
+"""Kinds whose points have the metadata of a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,11 @@ from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage, VisibleChunk
+from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.documents.visibility import select_readable
 from agentic_rag_backend.stores.catalogue.operations import batches, public_key
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
@@ -129,7 +131,7 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
     rows: list[AnyRow] = []
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
-    return {chunk.chunk.id: chunk for chunk in _make_visible(rows)}
+    return {chunk.chunk.id: chunk for chunk in _make_visible(tenant, rows)}
 
 
 def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
@@ -140,7 +142,10 @@ def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[s
     passages: dict[str, ParentPassage] = {}
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         places = connection.execute(_PARENTS, {"tenant": tenant.value, "ids": batch}).all()
+        readable = select_readable(connection, tenant, [place.document_id for place in places])
         for document_id, version, start, end in places:
+            if document_id not in readable:
+                continue
             bound = {"tenant": tenant.value, "document": document_id, "number": version, "first": start}
             children = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
             text = str(connection.execute(_TEXT, {**bound, "length": end - start}).scalar_one())
@@ -155,7 +160,8 @@ def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[Chun
     Two statements for each span.
     """
     passages: dict[ChunkSpan, ParentPassage] = {}
-    for span in dict.fromkeys(spans):
+    readable = select_readable(connection, tenant, [span.document_id for span in spans])
+    for span in dict.fromkeys(span for span in spans if span.document_id in readable):
         bound = {"tenant": tenant.value, "document": span.document_id}
         rows = connection.execute(_IN_SPAN, {**bound, "low": span.first, "high": span.last}).all()
         members = [chunk_from(row) for row in rows]
@@ -174,14 +180,14 @@ def list_chunks(
     check_limit(limit)
     after = -1 if cursor is None else decode_cursor(_SCOPE, cursor, int)[0]
     bound = {"tenant": tenant.value, "document": document_id}
-    if connection.execute(_EXISTS, bound).first() is None:
+    if connection.execute(_EXISTS, bound).first() is None or not select_readable(connection, tenant, [document_id]):
         raise NotFound(f"there is no document {document_id!r}")
     rows = connection.execute(_LIST, {**bound, "after": after, "count": limit + 1}).all()
     next_cursor = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
-    return Page(tuple(_make_visible(rows[:limit])), next_cursor)
+    return Page(tuple(_make_visible(tenant, rows[:limit])), next_cursor)
 
 
-def _make_visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
+def _make_visible(tenant: TenantId, rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
     visible_chunks = []
     for row in rows:
@@ -189,15 +195,15 @@ def _make_visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
         document_metadata = metadata.get(row[1])
         if document_metadata is None:
             document_metadata = metadata[row[1]] = orjson.loads(metadata_json)
-        visible_chunks.append(
-            VisibleChunk(
-                chunk=chunk_from(row),
-                document_title=title,
-                document_key=public_key(key, document_hash),
-                metadata=document_metadata,
-                published_at=published_at,
-            )
+        visible = VisibleChunk(
+            chunk=chunk_from(row),
+            document_title=title,
+            document_key=public_key(key, document_hash),
+            metadata=document_metadata,
+            published_at=published_at,
         )
+        if tenant.access is None or matches_filter(tenant.access.filter, visible.fields):
+            visible_chunks.append(visible)
     return visible_chunks
 
 

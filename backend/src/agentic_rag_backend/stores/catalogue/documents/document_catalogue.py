@@ -9,7 +9,7 @@ from sqlalchemy import Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable_fields, matches_filter
+from agentic_rag_backend.domain.filters import And, Comparison, Filter, narrow_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.documents import (
@@ -21,11 +21,13 @@ from agentic_rag_backend.stores.catalogue.documents import (
     submissions,
     tombstones,
     versions,
+    visibility,
 )
 from agentic_rag_backend.stores.catalogue.documents.document_values import EVERY_DOCUMENT, BegunJob, Matching, ReadyVersion
+from agentic_rag_backend.stores.catalogue.documents.visibility import is_readable, passes_filter
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
-from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, public_key, read, write, write_arriving
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
 from agentic_rag_backend.stores.catalogue.tables import document_set_members as members
@@ -41,7 +43,7 @@ _VISIBLE_ONE = select(documents).where(
 def read_document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
     """Return a document that is not deleted, or raise `NotFound`."""
     row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
-    if row is None:
+    if row is None or not is_readable(tenant, row):
         raise NotFound(f"there is no document {document_id!r}")
     return document_from(row)
 
@@ -121,7 +123,8 @@ def list_documents(
     check_limit(limit)
     if after is not None:
         cursor = time_cursor(_SCOPE, read_document(connection, tenant, after).created_at, after)
-    filter, selected = matching.filter, _select_documents(tenant, matching)
+    filter = narrow_filter(None if tenant.access is None else tenant.access.filter, matching.filter)
+    selected = _select_documents(tenant, matching)
     order = (documents.c.created_at, documents.c.id)
     selected = selected.order_by(*(order if oldest_first else (column.desc() for column in order)))
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
@@ -166,12 +169,6 @@ def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:
     return statement
 
 
-def passes_filter(row: RowMapping, filter: Filter) -> bool:
-    """Return whether a row of `documents` passes a filter."""
-    key = public_key(row["key"], row["content_hash"])
-    return matches_filter(filter, filterable_fields(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
-
-
 def _required_ids(filter: Filter | None) -> list[str]:
     """Return the document ids that every match must have. SQL and the filter grammar agree on this comparison."""
     parts = filter.filters if isinstance(filter, And) else (filter,)
@@ -208,8 +205,8 @@ class DocumentCatalogue(CataloguePart):
     purge = write(versions.purge)
     remains = read(versions.remains)
     drop_versions = write(versions.drop_versions)
-    visible_versions = read(tombstones.visible_versions)
-    visibility = read(tombstones.visibility)
+    visible_versions = read(visibility.visible_versions)
+    visibility = read(visibility.list_changes)
     visible_chunk_ids = read(document_status.visible_chunk_ids)
     visible_chunks_in_order = read(document_status.visible_chunks_in_order)
     take_up = write(document_status.take_up)

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
-from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change, select_readable
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
 from agentic_rag_backend.stores.catalogue.operations import (
     batches,
@@ -85,7 +85,8 @@ _CURRENT = and_(
 def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
     chunk_ids: dict[str, list[str]] = {}
-    for batch in batches(list(dict.fromkeys(document_ids))):
+    readable = select_readable(connection, tenant, document_ids)
+    for batch in batches([id for id in dict.fromkeys(document_ids) if id in readable]):
         statement = (
             select(chunks.c.document_id, chunks.c.chunk_id)
             .join(documents, _CURRENT)

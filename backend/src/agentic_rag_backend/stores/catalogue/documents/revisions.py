@@ -24,6 +24,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     present,
     read_version,
 )
+from agentic_rag_backend.stores.catalogue.documents.visibility import RELABELLED, record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import (
@@ -140,6 +141,7 @@ def _relabel(
     change_document(connection, tenant, document["id"], changed)
     record(connection, tenant, Topic.LABELS, document["id"])
     raise_state_version(connection, tenant)
+    record_change(connection, tenant, document["id"], RELABELLED)
     return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 

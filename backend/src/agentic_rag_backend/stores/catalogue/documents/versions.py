@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     change_document,
     read_version,
 )
-from agentic_rag_backend.stores.catalogue.documents.tombstones import record_change
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change, select_readable
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import count_of_document, forget_document
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
@@ -146,7 +146,7 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
         NotFound: the version does not exist, or its document was deleted.
     """
     row = connection.execute(_WHOLE, _bind_version(tenant, document_id, version)).mappings().first()
-    if row is None:
+    if row is None or not select_readable(connection, tenant, [document_id]):
         raise NotFound(f"there is no version {version} of document {document_id!r}")
     return DocumentVersion(
         document_id=row["document_id"],

@@ -11,9 +11,9 @@ from sqlalchemy import bindparam, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
-from agentic_rag_backend.domain.tenant import ApiKey, Credential, Principal, Scope, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import ApiKey, Credential, KeyRequest, Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.operations import batches, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import api_keys, tenants
 from agentic_rag_backend.stores.catalogue.tenants.tenant_rows import tenant_from
@@ -30,6 +30,7 @@ _AUTHENTICATE = (
         api_keys.c.expires_at,
         api_keys.c.last_used_at,
         api_keys.c.revoked_at,
+        api_keys.c.filter,
         *(column for column in tenants.c if column.name not in _OF_JOBS),
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
@@ -53,12 +54,10 @@ _NOTE_USE = (
 def add(
     connection: Connection,
     tenant: TenantId,
+    request: KeyRequest,
     *,
-    name: str,
     secret_sha256: str,
-    scopes: Sequence[Scope],
     prefix: str | None = None,
-    expires_at: datetime | None = None,
     key_id: str | None = None,
 ) -> ApiKey:
     """Record a key.
@@ -72,8 +71,17 @@ def add(
         Conflict: a key of the tenant that works has the name, or the id or the secret is in use, revoked keys included.
     """
     lock_tenant(connection, tenant)
-    _require_free_name(connection, tenant, name)
-    key = ApiKey(key_id or str(uuid.uuid4()), tenant, name, frozenset(scopes), utc_now(), prefix=prefix, expires_at=expires_at)
+    _require_free_name(connection, tenant, request.name)
+    key = ApiKey(
+        key_id or str(uuid.uuid4()),
+        tenant,
+        request.name,
+        frozenset(request.scopes),
+        utc_now(),
+        prefix=prefix,
+        expires_at=request.expires_at,
+        filter=request.filter,
+    )
     _insert(connection, key, secret_sha256)
     return key
 
@@ -102,6 +110,7 @@ def _insert(connection: Connection, key: ApiKey, secret_sha256: str) -> None:
         "created_at": key.created_at,
         "prefix": key.prefix,
         "expires_at": key.expires_at,
+        "filter": plain(key.filter) if key.filter is not None else None,
     }
     try:
         connection.execute(insert(api_keys), row)
@@ -128,13 +137,14 @@ def _key_from(row: RowMapping) -> ApiKey:
         last_used_at=row["last_used_at"],
         replaced_by=row["replaced_by"],
         revoked_at=row["revoked_at"],
+        filter=row["filter"],
     )
 
 
 def rotate(
     connection: Connection, tenant: TenantId, key_id: str, *, secret_sha256: str, prefix: str, overlap: timedelta
 ) -> ApiKey:
-    """Record a key with the name, the scopes and the length of life of another, which works for ``overlap`` longer.
+    """Record a key with the name, the scopes, the filter and the length of life of another, which works for ``overlap`` longer.
 
     The other key ends earlier if it expires earlier.
 
@@ -155,6 +165,7 @@ def rotate(
         now,
         prefix=prefix,
         expires_at=None if lifetime is None else now + lifetime,
+        filter=key.filter,
     )
     _insert(connection, successor, secret_sha256)
     ends_at = now + overlap if key.expires_at is None else min(key.expires_at, now + overlap)
@@ -211,4 +222,4 @@ def authenticate(connection: Connection, secret_sha256: str) -> Credential | Non
         return None
     scopes = frozenset(Scope(scope) for scope in row["scopes"])
     principal = Principal(tenant_from(row), scopes, row["key_id"], flags=row["flags"])
-    return Credential(principal, row["expires_at"], row["last_used_at"], row["revoked_at"])
+    return Credential(principal, row["expires_at"], row["last_used_at"], row["revoked_at"], row["filter"])

@@ -43,9 +43,10 @@ from qdrant_edge import (
 from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.domain.filters import filterable_fields
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import Access, TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import (
+    OF_DOCUMENTS,
     Collection,
     IndexStatus,
     Legs,
@@ -168,10 +169,10 @@ class EdgeVectorStore:
             await asyncio.sleep(0)
 
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
-        tenant = require_tenant(tenant)
+        access, tenant = require_tenant(tenant).access, tenant.whole
         legs: dict[tuple[int, str], EdgeLeg] = {}
         for number, search in enumerate(searches):
-            legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search))
+            legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, access))
         with engine_errors("searching"):
             rankings = dict(zip(legs, await run_legs(lambda: self._shard(collection).engine, list(legs.values())), strict=True))
         return [
@@ -324,15 +325,23 @@ class EdgeVectorStore:
             vectors[SPARSE] = SparseVector(list(sparse.indices), list(sparse.values))
         return Point(point_id(tenant, collection, point.id), vectors, payload_of(tenant, point, tags))
 
-    def _legs(self, tenant: TenantId, collection: Collection, search: VectorSearch) -> Iterator[tuple[str, EdgeLeg]]:
+    def _legs(
+        self, tenant: TenantId, collection: Collection, search: VectorSearch, access: Access | None
+    ) -> Iterator[tuple[str, EdgeLeg]]:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
         name = scope_name(tenant, search.kind, search.generation)
         corpus = EngineFilter(must=[match("scope", name)])
+        translation = Translation(tenant, collection, lambda: self._values(tenant, collection))
+        if access is not None and search.kind in OF_DOCUMENTS:
+            readable = translation.of(access.filter, search.kind)
+            if readable is False:
+                return
+            if isinstance(readable, EngineFilter):
+                corpus = EngineFilter(must=[corpus, readable])
         scope = corpus
         if search.filter is not None:
-            translation = Translation(tenant, collection, lambda: self._values(tenant, collection))
             condition = translation.of(search.filter, search.kind)
             if condition is False:
                 return
@@ -341,8 +350,10 @@ class EdgeVectorStore:
         if dense is not None:
             yield DENSE, EdgeLeg(dense, search.limit, scope, SearchParams())
         if sparse is not None:
-            with engine_errors("searching"):
-                weighed = self._frequencies[collection].weigh(self._shard(collection).engine, tenant, name, corpus, sparse)
+            weighed = None
+            if access is None:
+                with engine_errors("searching"):
+                    weighed = self._frequencies[collection].weigh(self._shard(collection).engine, tenant, name, corpus, sparse)
             params = IN_NOTHING if weighed is not None else SearchParams(idf=IdfParams(corpus=corpus))
             yield SPARSE, EdgeLeg(weighed or sparse, search.limit, scope, params)
 

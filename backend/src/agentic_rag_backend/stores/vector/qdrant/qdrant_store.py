@@ -18,10 +18,11 @@ import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
 from agentic_rag_backend.domain.filters import filterable_fields
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import Access, TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import (
+    OF_DOCUMENTS,
     Collection,
     IndexState,
     IndexStatus,
@@ -175,13 +176,14 @@ class QdrantVectorStore:
             await self._server.write("writing", self._client.upsert, name, structs, wait=True)
 
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
-        tenant = require_tenant(tenant)
+        access, tenant = require_tenant(tenant).access, tenant.whole
         values: FieldValues = {}
-        if any(search.filter is not None and reads_values(search.filter) for search in searches):
+        filters = [search.filter for search in searches] + [access.filter if access is not None else None]
+        if any(filter is not None and reads_values(filter) for filter in filters):
             values = await self._values(tenant, collection)
         legs: dict[tuple[int, str], QdrantLeg] = {}
         for number, search in enumerate(searches):
-            legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, values))
+            legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, values, access))
         rankings = dict(zip(legs, await self._rank_leg(collection, list(legs.values())), strict=True))
         return [
             Legs(dense=rankings.get((number, DENSE), ()), sparse=rankings.get((number, SPARSE), ()))
@@ -291,12 +293,18 @@ class QdrantVectorStore:
     # --- internals
 
     def _legs(
-        self, tenant: TenantId, collection: Collection, search: VectorSearch, values: FieldValues
+        self, tenant: TenantId, collection: Collection, search: VectorSearch, values: FieldValues, access: Access | None
     ) -> Iterator[tuple[str, QdrantLeg]]:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
         corpus = scope_of(tenant, search.kind, search.generation)
+        if access is not None and search.kind in OF_DOCUMENTS:
+            readable = select(access.filter, lambda: values, search.kind)
+            if readable is False:
+                return
+            if not isinstance(readable, bool):
+                corpus = models.Filter(must=[corpus, condition_filter(readable, tenant, collection)])
         scope = corpus
         if search.filter is not None:
             selection = select(search.filter, lambda: values, search.kind)

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import And, Comparison, LinkCondition, Not, Or, matches_filter
-from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.filters import (
+from agentic_rag_backend.domain.filter_grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
     MAX_INTEGER,
@@ -18,6 +16,8 @@ from agentic_rag_backend.retrieval.options.filters import (
     MAX_TEXT,
     parse_filter,
 )
+from agentic_rag_backend.domain.filters import And, Comparison, LinkCondition, Not, Or, matches_filter
+from agentic_rag_backend.errors import InvalidRequest
 
 SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)
 KEYS = st.sampled_from(["and", "or", "not", "eq", "ne", "in", "nin", "gt", "lte", "contains", "exists", "missing", "default"])
