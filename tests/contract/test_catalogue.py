@@ -318,6 +318,14 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 
 
 FAULTS: dict[str, tuple[str, Fault]] = {
+    "a filter of a key that is not applied": (
+        "a_restricted_scope_shows_only_documents_that_pass",
+        lambda patch: patch.setattr(visibility, "is_readable", lambda tenant, row: True),
+    ),
+    "changes of metadata that are not recorded": (
+        "changes_of_a_restricted_scope_follow_metadata",
+        lambda patch: patch.setattr(revisions, "record_change", lambda *_: None),
+    ),
     "an uncounted publish": ("processing_steps_are_repeatable", _uncounted(versions)),
     "an uncounted tombstone": ("a_tombstone_hides_immediately", _uncounted(tombstones)),
     "a tombstone that is not told": (

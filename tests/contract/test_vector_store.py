@@ -345,6 +345,11 @@ class ScoresByEverybodysWords(Faulty):
         ]
 
 
+class ForgetsAccess(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        return await self.searched(tenant.whole, collection, searches)
+
+
 class ScoresByEveryKindsWords(Faulty):
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
         points = await self.store.count(tenant, collection)
@@ -428,6 +433,7 @@ FAULTS: dict[type[Faulty], Check] = {
     FusesLegs: vector_search.legs_are_separate_and_best_first,
     AnswersOutOfOrder: vector_search.legs_are_separate_and_best_first,
     ScoresByEverybodysWords: vector_search.scores_use_only_texts_of_the_tenant,
+    ForgetsAccess: vector_search.scores_of_a_restricted_scope_use_only_its_texts,
     ScoresByEveryKindsWords: vector_search.frequencies_use_only_texts_of_the_kind,
     ListsOnePage: contract.stored_points_are_listed,
     ListsEveryTenant: contract.stored_points_are_listed,

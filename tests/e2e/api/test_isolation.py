@@ -10,7 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -478,6 +478,46 @@ async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], 
     if case.kind == "document" and case.status == 200 and route == "POST /search":
         assert json.loads(foreign[1])["data"]["results"] == []
         assert json.loads(foreign[1])["data"]["facts"] == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def restricted(world: World) -> Client:
+    """A key of beta that may not read the document of `ids`."""
+    keys = f"/tenants/{world.beta.caller.tenant_id}/keys"
+    name = f"restricted {uuid.uuid4().hex}"
+    issued = await world.operator.data(
+        "POST", keys, status=201, json={"name": name, "scopes": ["read"], "filter": {"category": "report"}}
+    )
+    return world.client(replace(world.beta.caller, name=name, key=issued["key"]))
+
+
+HIDDEN = ("document", "file", "chunk", "key", "dataset", "case", "run", "job", "proposal", "experiment", "question", "stream")
+"""Kinds of ids that a restricted key may not learn about. It reads other documents with the entities and themes of `ids`."""
+
+
+def _hidden_rows() -> list[Any]:
+    """Return the rows with these kinds. One form of a filter by id suffices here."""
+
+    def is_other_form(case: Case) -> bool:
+        return isinstance(case.body, Mapping) and case.body.get("filters") in _FILTERED[1:]
+
+    rows = ((route, case) for route, cases in CASES.items() for case in cases)
+    chosen = ((route, case) for route, case in rows if case.kind in HIDDEN and not is_other_form(case))
+    return [pytest.param(route, case, id=f"{route} {case.kind} {case.where}") for route, case in chosen]
+
+
+@pytest.mark.parametrize(("route", "case"), _hidden_rows())
+async def test_an_id_of_a_hidden_document_is_an_unknown_id(
+    world: World, ids: dict[str, str], restricted: Client, route: str, case: Case
+) -> None:
+    if case.kind == "key" and not await world.beta.data("GET", "/documents", params={"key": ids["key"]}):
+        await world.beta.upload("Of beta's only.", key=ids["key"])
+    before = await _state(world.beta)
+    hidden = await _asked(restricted, route, case, ids[case.kind])
+
+    assert hidden == await _asked(restricted, route, case, _unknown(case.kind))
+    assert hidden[0] in (403, case.status)
+    assert await _state(world.beta) == before
 
 
 _RIGHT = {

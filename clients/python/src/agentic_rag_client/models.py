@@ -704,6 +704,7 @@ class Key(Model):
     last_used_at: datetime | None = ABSENT
     replaced_by: str | None = ABSENT
     revoked_at: datetime | None = ABSENT
+    filter: dict[str, Any] | None = ABSENT
     key: str | None = None
 
 

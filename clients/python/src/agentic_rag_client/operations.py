@@ -1641,6 +1641,7 @@ class Tenants(TenantArchives[Mode]):
         name: str | None = None,
         scopes: Sequence[Scope] | None = None,
         expires_at: datetime | str | None = None,
+        filter: Mapping[str, Any] | None = None,
     ) -> models.Key:
         """Issue a key.
 
@@ -1651,6 +1652,8 @@ class Tenants(TenantArchives[Mode]):
             name: unique among the tenant's keys that work.
             expires_at: time from which on the key is refused; a year, month or day means its end; default zone: UTC; null: it
                 does not expire.
+            filter: the key reads only documents that pass this filter, and may only have the scope `read`; null: it reads all
+                documents; see docs/guide/restricted-keys.md.
         """
         return await self._session.read(Call.of("POST /api/v1/tenants/{tenant_id}/keys", locals(), keyed=True), models.Key)
 

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 from agentic_rag_backend.domain.filters import Comparison, matches_filter
+from agentic_rag_backend.domain.tenant import Access, TenantId
 from agentic_rag_backend.stores.vector.base import (
     Legs,
     NodeKind,
@@ -105,6 +106,33 @@ async def scores_use_only_texts_of_the_tenant(open_store: OpenStore) -> None:
     assert found[0] == found[1] == found[2] == found[3]
 
 
+async def scores_of_a_restricted_scope_use_only_its_texts(open_store: OpenStore) -> None:
+    """Legs of a key's scope are, to the last bit, those of a store that has only the points that its filter selects."""
+    choose = random.Random(8)  # noqa: S311 - samples, not secrets
+    words = [f"word{number}q" for number in range(60)]
+    texts = [" ".join(choose.choices(words, k=choose.randint(5, 30))) for _ in range(40)]
+    points = [chunk(number, text, metadata={"team": number % 2}) for number, text in enumerate(texts)]
+    scope = TenantId(A.value, Access('{"team": 1}', Comparison("team", "eq", 1)))
+    searches = [
+        VectorSearch(kind=NodeKind.CHUNK, text=" ".join(choose.choices(words, k=9)), dense=vector(n), limit=30) for n in range(5)
+    ]
+    found = []
+    for place, kept in (("all", points), ("readable", [point for point in points if point.metadata["team"] == 1])):
+        async with open_store(f"restricted{place}") as store:
+            await store.upsert(A, CHUNKS, kept)
+            found.append(await store.search(scope, CHUNKS, searches))
+            if place == "all":
+                everything = await store.search(A, CHUNKS, searches)
+                # A value that is new to the store, in a comparison that reads all values of the field.
+                later = TenantId(A.value, Access('{"team": {"gt": 1}}', Comparison("team", "gt", 1)))
+                assert await store.search(later, CHUNKS, searches[:1]) == [Legs()]
+                await store.upsert(A, CHUNKS, [chunk(90, texts[0], metadata={"team": 2})])
+                assert ids((await store.search(later, CHUNKS, searches[:1]))[0].dense) == [point_id(90)]
+                await store.delete(A, CHUNKS, [point_id(90)])
+                assert await store.search(A, CHUNKS, searches) == everything
+    assert found[0] == found[1] != everything
+
+
 async def frequencies_use_only_texts_of_the_kind(open_store: OpenStore) -> None:
     """Points of another kind, or another generation, change no score."""
     async with open_store("frequencies") as store:
@@ -144,6 +172,7 @@ CHECKS: tuple[Check, ...] = (
     ties_are_ordered_by_id,
     legs_are_separate_and_best_first,
     scores_use_only_texts_of_the_tenant,
+    scores_of_a_restricted_scope_use_only_its_texts,
     frequencies_use_only_texts_of_the_kind,
     filters_match_as_documented,
 )

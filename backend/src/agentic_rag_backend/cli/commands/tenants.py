@@ -10,6 +10,7 @@ import typer
 
 from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, join_path
 from agentic_rag_backend.cli.following import follow_job, require_success
+from agentic_rag_backend.cli.options import parse_filter
 from agentic_rag_backend.cli.output import fields, format_time
 from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.cli.resources import Item, Limit, Resource
@@ -206,10 +207,16 @@ async def create_key(
         str | None,
         typer.Option("--expires-at", metavar="TIME", help="Time or day, such as 2027-05-31, after which it is refused."),
     ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="JSON", help="Filter of the documents that it may read, as a JSON object; default: all."
+        ),
+    ] = None,
 ) -> None:
     """Issue a key. Its secret is shown only now."""
     path = await _find_keys_path(session, tenant_name)
-    body = {"name": name, "scopes": scope or None, "expires_at": expires_at}
+    body = {"name": name, "scopes": scope or None, "expires_at": expires_at, "filter": parse_filter(filter)}
     session.output.present(await session.client.post(path, body))
 
 
