@@ -67,6 +67,11 @@ def relationship_id(tenant: TenantId, source_id: str, relation: str, target_id: 
     return stable_id("relationship", tenant, source_id, relation, target_id)
 
 
+def placeholder_name(community_id: str) -> str:
+    """Return the name of a community whose own name has words of hidden passages."""
+    return f"Theme {community_id[:8]}"
+
+
 def community_point_id(community_id: str, generation: int) -> str:
     """Return the id of a community's vector in ``generation``. Applied to a vector id, it returns the community's id.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hashed_words import HashedWords
@@ -14,7 +15,7 @@ from agentic_rag_backend.answering.corpus_wide.document_overview import introduc
 from agentic_rag_backend.answering.corpus_wide.overview import Collected, introduce_themes, nearest_passages, select_overview
 from agentic_rag_backend.answering.corpus_wide.partial_answers import PartialAnswers
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import Finding, Support
+from agentic_rag_backend.domain.graph import Finding, Support, placeholder_name
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 
@@ -32,7 +33,7 @@ def theme(id: str, name: str, statement: str) -> ThemeHit:
 def collected(*texts: str, near: Sequence[str] = ()) -> Collected:
     """Return one theme for each text, and hits for the texts in ``near``."""
     chunks = {f"c{number}": visible(f"c{number}", text) for number, text in enumerate(texts)}
-    themes = [theme(id, f"Theme {id}", chunk.chunk.text.split("\n")[0]) for id, chunk in chunks.items()]
+    themes = [theme(id, f"Harbour {id}", chunk.chunk.text.split("\n")[0]) for id, chunk in chunks.items()]
     hits = [Hit(visible=visible(f"n{number}", text), score=1.0, scores={"dense": 0.5}) for number, text in enumerate(near)]
     return Collected(themes, chunks, hits)
 
@@ -85,8 +86,8 @@ async def test_sentences_with_dates_are_in_order_of_time() -> None:
     assert statements(found) == [early, late]
     lead = introduce_themes(found.points, collected(late, early).themes, of_all=False)
     assert lead == (
-        "The 2 sentences that are nearest to the question come from 2 documents (2009 to 2021), mostly of the themes “Theme c0” "
-        "and “Theme c1”, and are listed in order of time, those without a date last."
+        "The 2 sentences that are nearest to the question come from 2 documents (2009 to 2021), mostly of the themes "
+        "“Harbour c0” and “Harbour c1”, and are listed in order of time, those without a date last."
     )
 
 
@@ -122,7 +123,17 @@ async def test_about_everything_each_theme_gives_its_sentence() -> None:
     found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
     assert sorted(statements(found)) == sorted(texts)
     lead = introduce_themes(found.points, collected(*texts).themes, of_all=True)
-    assert re.match(r"The documents have 2 themes: “Theme c0”, “Theme c1”; each of these 2 sentences from 2 documents ", lead)
+    assert re.match(r"The documents have 2 themes: “Harbour c0”, “Harbour c1”; each of these 2 sentences from 2 documents ", lead)
+
+
+async def test_a_theme_without_a_name_that_may_be_shown_is_counted_and_not_listed() -> None:
+    texts = ["The harbour was dredged twice by its fishers.", "Nine turbines turn under a northern sea."]
+    found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
+    named, other = collected(*texts).themes
+    unnamed = replace(other, name=placeholder_name(other.id))
+    begins = [introduce_themes(found.points, themes, of_all=True) for themes in ((named, unnamed), (unnamed, unnamed))]
+    assert begins[0].startswith("The documents have 2 themes: “Harbour c0” and 1 more; each ")
+    assert begins[1].startswith("The documents have 2 themes; each ")
 
 
 async def test_a_single_sentence_has_no_introduction() -> None:

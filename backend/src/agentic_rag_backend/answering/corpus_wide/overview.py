@@ -22,6 +22,7 @@ from agentic_rag_backend.answering.corpus_wide.aspects import aspect_of, express
 from agentic_rag_backend.answering.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.answering.evidence.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import placeholder_name
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
 from agentic_rag_backend.language.questions.kinds import is_related_form
@@ -299,10 +300,12 @@ def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_
         return ""
     documents = len({passage.document_id for point in points for passage in point.passages})
     if of_all:
-        names = [f"“{theme.name}”" for theme in themes[:_LISTED_THEMES]]
+        named = [theme for theme in themes if theme.name != placeholder_name(theme.id)]
+        names = [f"“{theme.name}”" for theme in named[:_LISTED_THEMES]]
         more = f" and {len(themes) - len(names)} more" if len(themes) > len(names) else ""
+        listed = f": {', '.join(names)}{more}" if names else ""
         return (
-            f"The documents have {len(themes)} themes: {', '.join(names)}{more}; each of these {len(points)} sentences from "
+            f"The documents have {len(themes)} themes{listed}; each of these {len(points)} sentences from "
             f"{_count_documents(documents)} states a finding of one of the best documented themes."
         )
     dates = sorted(year for point in points for year in find_years(point.statement))

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support, placeholder_name
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
@@ -232,7 +232,7 @@ def visible_view(
     visible_part = visible_summary(summary, visible)
     return CommunityView(
         id=community.id,
-        name=visible_part.name or f"Theme {community.id[:8]}",
+        name=visible_part.name or placeholder_name(community.id),
         summary=visible_part.summary,
         keywords=visible_part.keyword_texts,
         findings=visible_part.findings,
