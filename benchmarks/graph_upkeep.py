@@ -36,7 +36,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import record_change
 from agentic_rag_backend.stores.catalogue.operations import raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import documents
 from agentic_rag_backend.stores.graph import graph_rows

@@ -32,7 +32,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
     submissions,
     tombstones,
     versions,
-    visibility,
+    visible_documents,
 )
 from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
@@ -320,7 +320,7 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 FAULTS: dict[str, tuple[str, Fault]] = {
     "a filter of a key that is not applied": (
         "a_restricted_scope_shows_only_documents_that_pass",
-        lambda patch: patch.setattr(visibility, "is_readable", lambda tenant, row: True),
+        lambda patch: patch.setattr(visible_documents, "is_readable", lambda tenant, row: True),
     ),
     "changes of metadata that are not recorded": (
         "changes_of_a_restricted_scope_follow_metadata",
@@ -333,7 +333,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(
             tombstones,
             "record_change",
-            lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
+            lambda c, t, d, version: version and visible_documents.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
     ),
     "attachments of a deleted message": (

@@ -201,13 +201,13 @@ class Authenticator:
         """Return the name of the digest of ``names`` that is the secret's, of those that the client may try."""
         if secret is None:
             return None
-        sent = secret_hash(secret)
+        digest_of_secret = secret_hash(secret)
         # All are compared, so that the time does not depend on which of them matches.
-        matches = [digest for digest in names if hmac.compare_digest(sent, digest)]
-        if not matches or not self._wrong_keys.may_try(client, sent):
+        matches = [digest for digest in names if hmac.compare_digest(digest_of_secret, digest)]
+        if not matches or not self._wrong_keys.may_try(client, digest_of_secret):
             return None
-        self._wrong_keys.accept_key(client, sent)
-        return names[sent]
+        self._wrong_keys.accept_key(client, digest_of_secret)
+        return names[digest_of_secret]
 
     async def authenticate(self, secret: str | None, *, acting_for: str | None = None, client: str | None = None) -> Principal:
         """Return the holder of ``secret``.

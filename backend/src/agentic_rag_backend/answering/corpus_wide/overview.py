@@ -300,12 +300,11 @@ def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_
         return ""
     documents = len({passage.document_id for point in points for passage in point.passages})
     if of_all:
-        named = [theme for theme in themes if theme.name != placeholder_name(theme.id)]
-        names = [f"“{theme.name}”" for theme in named[:_LISTED_THEMES]]
+        names = [f"“{theme.name}”" for theme in themes if theme.name != placeholder_name(theme.id)][:_LISTED_THEMES]
         more = f" and {len(themes) - len(names)} more" if len(themes) > len(names) else ""
-        listed = f": {', '.join(names)}{more}" if names else ""
+        list_of_names = f": {', '.join(names)}{more}" if names else ""
         return (
-            f"The documents have {len(themes)} themes{listed}; each of these {len(points)} sentences from "
+            f"The documents have {len(themes)} themes{list_of_names}; each of these {len(points)} sentences from "
             f"{_count_documents(documents)} states a finding of one of the best documented themes."
         )
     dates = sorted(year for point in points for year in find_years(point.statement))

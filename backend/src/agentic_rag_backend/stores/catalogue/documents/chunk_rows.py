@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.documents.visibility import select_readable
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import select_readable
 from agentic_rag_backend.stores.catalogue.operations import batches, public_key
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
@@ -195,15 +195,15 @@ def _make_visible(tenant: TenantId, rows: Sequence[AnyRow]) -> list[VisibleChunk
         document_metadata = metadata.get(row[1])
         if document_metadata is None:
             document_metadata = metadata[row[1]] = orjson.loads(metadata_json)
-        visible = VisibleChunk(
+        visible_chunk = VisibleChunk(
             chunk=chunk_from(row),
             document_title=title,
             document_key=public_key(key, document_hash),
             metadata=document_metadata,
             published_at=published_at,
         )
-        if tenant.access is None or matches_filter(tenant.access.filter, visible.fields):
-            visible_chunks.append(visible)
+        if tenant.access is None or matches_filter(tenant.access.filter, visible_chunk.fields):
+            visible_chunks.append(visible_chunk)
     return visible_chunks
 
 

@@ -21,10 +21,10 @@ from agentic_rag_backend.stores.catalogue.documents import (
     submissions,
     tombstones,
     versions,
-    visibility,
+    visible_documents,
 )
 from agentic_rag_backend.stores.catalogue.documents.document_values import EVERY_DOCUMENT, BegunJob, Matching, ReadyVersion
-from agentic_rag_backend.stores.catalogue.documents.visibility import is_readable, passes_filter
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import is_readable, passes_filter
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, read, write, write_arriving
@@ -205,8 +205,8 @@ class DocumentCatalogue(CataloguePart):
     purge = write(versions.purge)
     remains = read(versions.remains)
     drop_versions = write(versions.drop_versions)
-    visible_versions = read(visibility.visible_versions)
-    visibility = read(visibility.list_changes)
+    visible_versions = read(visible_documents.visible_versions)
+    visibility = read(visible_documents.list_changes)
     visible_chunk_ids = read(document_status.visible_chunk_ids)
     visible_chunks_in_order = read(document_status.visible_chunks_in_order)
     take_up = write(document_status.take_up)

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change, select_readable
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import record_change, select_readable
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
 from agentic_rag_backend.stores.catalogue.operations import (
     batches,

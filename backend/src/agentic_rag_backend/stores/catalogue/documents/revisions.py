@@ -24,7 +24,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     present,
     read_version,
 )
-from agentic_rag_backend.stores.catalogue.documents.visibility import RELABELLED, record_change
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import RELABELLED, record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import (

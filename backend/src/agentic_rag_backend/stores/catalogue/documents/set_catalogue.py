@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.documents.visibility import passes_filter
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import passes_filter
 from agentic_rag_backend.stores.catalogue.operations import (
     CataloguePart,
     batches,

@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Submission, Submitted
-from agentic_rag_backend.stores.catalogue.documents.visibility import RELABELLED, record_change
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import RELABELLED, record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import (

@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.documents.submissions import change_document, require_parent
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import record_change
 from agentic_rag_backend.stores.catalogue.feedback import remove_texts
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, new_job
 from agentic_rag_backend.stores.catalogue.operations import (

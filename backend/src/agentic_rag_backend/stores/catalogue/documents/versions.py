@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     change_document,
     read_version,
 )
-from agentic_rag_backend.stores.catalogue.documents.visibility import record_change, select_readable
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import record_change, select_readable
 from agentic_rag_backend.stores.catalogue.evaluation.dataset_catalogue import count_of_document, forget_document
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence

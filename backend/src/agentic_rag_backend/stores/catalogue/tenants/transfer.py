@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.catalogue.documents import chunk_results
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.documents.document_values import PreparedChunk
 from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
-from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import CHANGES_KEPT
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, lock_tenant, read, upsert, write

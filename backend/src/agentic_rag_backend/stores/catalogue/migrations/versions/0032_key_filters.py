@@ -7,7 +7,7 @@ from alembic import op
 
 from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime, utc_now
 
-revision = "0035"
+revision = "0032"
 down_revision = "0031"
 branch_labels = None
 depends_on = None
