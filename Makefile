@@ -156,8 +156,8 @@ same: $(VENV)/.dev ## prove that a change of the code changed no result: writes 
 LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
 	cd backend && $(LOCK) -o requirements.lock pyproject.toml
-	cd backend && $(LOCK) --extra dev --extra dspy --extra server --group build -c requirements.lock -o requirements-dev.lock pyproject.toml
-	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
+	cd backend && $(LOCK) --extra dev --extra dspy --extra server --extra telemetry --group build -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && $(LOCK) --extra server --extra telemetry -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 	cd backend && $(LOCK) --group build -c requirements-dev.lock -o requirements-build.lock
 	cd backend && $(LOCK) --all-extras --group ../clients/python/pyproject.toml:test -o ../$(FRAMEWORKS) ../clients/python/pyproject.toml
 

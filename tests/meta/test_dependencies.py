@@ -89,8 +89,8 @@ def packages_of(modules: Iterable[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("folders", "groups"),
     [
-        pytest.param(("backend/src",), ("", "server", "dspy"), id="product"),
-        pytest.param(("testing/src", "tests", "examples", "infra"), ("", "server", "dspy", "dev"), id="tests"),
+        pytest.param(("backend/src",), ("", "server", "dspy", "telemetry"), id="product"),
+        pytest.param(("testing/src", "tests", "examples", "infra"), ("", "server", "dspy", "telemetry", "dev"), id="tests"),
     ],
 )
 def test_every_import_is_of_a_declared_package(root: Path, folders: Sequence[str], groups: Sequence[str]) -> None:

@@ -87,6 +87,17 @@ class Settings(BaseSettings):
         None, description="key that reads /metrics and nothing else (32 characters or more); the operator's key reads it, too"
     )
     metrics_public: bool = Field(False, description="serve /metrics without a key")
+    otel_traces_exporter: Literal["none", "otlp", "console"] = Field(
+        "none", description="where OpenTelemetry traces go; otlp: a collector, by HTTP; needs the extra `telemetry`"
+    )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        None, description="address of the collector, without /v1/traces; unset: http://localhost:4318"
+    )
+    otel_service_name: str = Field("agentic-rag-backend", min_length=1, description="name of the service in traces")
+    otel_traces_sampler_arg: float = Field(
+        1.0, ge=0, le=1, description="share of traces that are recorded; a `traceparent` header has priority"
+    )
+    otel_traces_content: bool = Field(False, description="record questions and answers in traces")
     max_upload_mb: int = Field(50, ge=1, le=1024, description="maximum size of an uploaded file, MiB")
     max_import_mb: int = Field(
         10_240, ge=1, le=1_048_576, description="maximum size of a tenant archive, MiB; the unpacked size may be ten times larger"

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -20,9 +21,12 @@ from agentic_rag_backend.api.responses.error_responses import crash, problem
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import count_request
+from agentic_rag_backend.telemetry.tracing import RunningSpan, bind_trace_id, is_recording, start_span
 
 _log = get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Routes that load balancers and collectors call every few seconds."""
 _UNMATCHED = "unmatched"
 """Route label in the metrics for requests that match no route."""
 
@@ -48,11 +52,16 @@ class RequestContext:
         state["request_id"] = request_id
         response = _Response(send, request_id, scope["method"])
         door = name_door(scope["path"])
-        with structlog.contextvars.bound_contextvars(request_id=request_id, door=door):
+        headers = dict(Headers(scope=scope)) if is_recording() else {}
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id, door=door),
+            start_span(response.method, "server", headers=headers, request_id=request_id, door=door) as span,
+        ):
+            bind_trace_id(span)
             try:
                 await self._serve(scope, receive, response)
             finally:
-                _report(scope, response, door, tenant=state.get("tenant"))
+                _report(scope, response, door, span, tenant=state.get("tenant"))
                 # The endpoint may have bound more values, such as the tenant. They end with the request.
                 structlog.contextvars.clear_contextvars()
 
@@ -128,13 +137,18 @@ def _reschedule(scope: Scope, at: float | None) -> None:
     timeout.reschedule(at)
 
 
-def _report(scope: Scope, response: _Response, door: str, *, tenant: str | None) -> None:
-    """Log and count a request; the status is 0 if the caller disconnected."""
+def _report(scope: Scope, response: _Response, door: str, span: RunningSpan, *, tenant: str | None) -> None:
+    """Log and count a request; the status is 0 if the caller disconnected. Probes are logged as details."""
     route = getattr(scope.get("route"), "path", None)
     duration_s = time.perf_counter() - response.received_at
     template = _template(scope["path"], route)
     count_request(response.method, template, response.status, response.first_byte_s or duration_s, door=door)
-    _log.info(
+    span.rename(f"{response.method} {template}")
+    span.set(method=response.method, route=template, status=response.status, tenant=tenant)
+    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.fail(str(response.status))
+    log = _log.debug if template in _PROBES and response.status < HTTPStatus.BAD_REQUEST else _log.info
+    log(
         "request",
         method=response.method,
         path=scope["path"],

@@ -30,6 +30,8 @@ from agentic_rag_backend.retrieval.requests.search_requests import (
     SearchRequest,
 )
 from agentic_rag_backend.retrieval.rerank.text_reranking import RankedTexts
+from agentic_rag_backend.telemetry.metrics import count_answer
+from agentic_rag_backend.telemetry.tracing import start_span
 from agentic_rag_backend.tenancy.features import QUESTION_LOG
 from agentic_rag_backend.wording import message_of
 
@@ -145,7 +147,7 @@ class SearchService:
         answer = None
         if request.synthesize:
             answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
-            answer = _record_answer(self.container, caller, request, answer)
+            answer = _record_answer(self.container, caller, request, answer, built.strategy)
             retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
         finished_at = time.perf_counter()
         spans = {"retrieval": retrieved - started, "synthesis": finished_at - retrieved, "total": finished_at - started}
@@ -169,8 +171,10 @@ class AnswerWriting:
         """
         request, participation = take_part(self.container, caller, request)
         built = await self.container.queries.build(caller, request, within=within)
-        answer = await self.container.answers.answer(built.query, **_options_of(built, request))
-        recorded = _record_answer(self.container, caller, request, answer)
+        with start_span("answer", tenant=caller.tenant.id.value, strategy=built.strategy) as span:
+            answer = await self.container.answers.answer(built.query, **_options_of(built, request))
+            span.set(grounded=answer.grounded, question=request.query, answer=answer.text)
+        recorded = _record_answer(self.container, caller, request, answer, built.strategy)
         return participation.record_answer(_with_warnings(recorded, built))
 
     @requires(Scope.READ, filtered=True)
@@ -194,7 +198,7 @@ class AnswerWriting:
                     case RetrievalEvent(retrieval):
                         yield RetrievalEvent(participation.trace_results(retrieval.with_warnings(built.warnings)))
                     case DoneEvent(answer):
-                        recorded = _record_answer(self.container, caller, request, answer)
+                        recorded = _record_answer(self.container, caller, request, answer, built.strategy)
                         yield DoneEvent(participation.record_answer(_with_warnings(recorded, built)))
                     case _:
                         yield event
@@ -211,10 +215,14 @@ class AnswerWriting:
             raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
 
 
-def _record_answer(container: Container, caller: Principal, request: PassageRequest, answer: Answer) -> Answer:
-    """Record an answer for feedback, with the question if the tenant allows it. A follow-up alone says too little to keep it."""
+def _record_answer(container: Container, caller: Principal, request: PassageRequest, answer: Answer, strategy: str) -> Answer:
+    """Count an answer, and record it for feedback, with the question if the tenant allows it.
+
+    A follow-up alone says too little to keep it.
+    """
     is_follow_up = isinstance(request, AnswerRequest) and bool(request.history)
     keep = container.features.is_on(QUESTION_LOG, caller.flags) and not is_follow_up
+    count_answer(strategy, grounded=answer.grounded)
     return container.feedback.record_answer(caller.tenant.id, caller.key_id, answer, question=request.query, keep=keep)
 
 

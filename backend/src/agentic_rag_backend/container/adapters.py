@@ -40,6 +40,7 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
+from agentic_rag_backend.telemetry.tracing import trace_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +107,10 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     ocr = open_ocr(settings)
     await ocr.require_installation()
     return Adapters(
-        vectors=vectors,
+        vectors=trace_store(vectors, "vectors"),
         catalogue=catalogue,
-        graph=graph,
-        blobs=blobs,
+        graph=trace_store(graph, "graph"),
+        blobs=trace_store(blobs, "blobs"),
         embedder=embedder,
         calibrator=calibrator,
         evidence_encoder=evidence_encoder,

@@ -39,6 +39,7 @@ from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import PASSAGES_CACHE, THEMES_CACHE
+from agentic_rag_backend.telemetry.tracing import TraceSettings
 from agentic_rag_backend.tenancy.features import (
     AUTO_WEIGHTS,
     COMMUNITY_AUTO_REBUILD,
@@ -319,3 +320,14 @@ class SearchCaches:
         """Drop everything of a tenant."""
         for cache in (self.results.entries, self.themes, self.passages):
             cache.forget_tenant(tenant)
+
+
+def trace_settings(settings: Settings) -> TraceSettings:
+    """Return where the traces of a process go."""
+    return TraceSettings(
+        exporter=settings.otel_traces_exporter,
+        endpoint=settings.otel_exporter_otlp_endpoint,
+        service_name=settings.otel_service_name,
+        share=settings.otel_traces_sampler_arg,
+        content=settings.otel_traces_content,
+    )

@@ -260,7 +260,7 @@ class EvaluationRuns:
         await self._runs.save_result(run.tenant, run_id, result)
         state = JobState.PARTIAL if result["reasons"] else JobState.SUCCEEDED
         counts = {name: result[name] for name in ("cases", "asked", "reasons")}
-        await run.jobs.finish(run.tenant, run.job.id, state, result={"run_id": run_id, **counts})
+        await run.finish(state, result={"run_id": run_id, **counts})
 
     async def _ask_alone(self, run: Run, run_id: str, plan: RunPlan) -> dict[str, Any]:
         async with self._queue.tenant_lock(TenantLock.EVALUATE, run.tenant):

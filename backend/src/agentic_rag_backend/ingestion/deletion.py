@@ -60,7 +60,7 @@ class Deletion:
         receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
         if run.job.arguments.get("attachments"):  # each has a receipt of its own
             receipt["attachments"] = run.job.arguments["attachments"]
-        await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
+        await run.finish(JobState.SUCCEEDED, result=receipt)
 
     async def _count_items(self, run: Run) -> Mapping[str, Any]:
         """Count the items of the document that each store holds and will remove."""

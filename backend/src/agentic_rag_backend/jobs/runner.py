@@ -18,6 +18,7 @@ from agentic_rag_backend.jobs.base import PATIENCE_S, Backoff
 from agentic_rag_backend.jobs.coordination.recovery import forgive_kills
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.telemetry.metrics import count_ended_job
 
 PROGRESS_EVERY_S = 1.0
 """Seconds between two writes of progress, which also read cancel requests. Writing for each chunk would cost more than the chunk.
@@ -108,6 +109,22 @@ class Run:
         self._message = message
         if stop:
             raise cancellation()
+
+    async def finish(
+        self,
+        state: JobState,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: Mapping[str, Any] | None = None,
+        progress: tuple[str, int, int] | None = None,
+    ) -> None:
+        """End the job. See `JobCatalogue.finish`."""
+        await self.jobs.finish(self.tenant, self.job.id, state, result=result, error=error, progress=progress)
+        self.count_end(state)
+
+    def count_end(self, state: JobState) -> None:
+        """Count the end of the job, which `finish` or another transaction has recorded."""
+        count_ended_job(self.job.kind.value, state.value, (datetime.now(UTC) - self.job.created_at).total_seconds())
 
     async def check_cancellation(self) -> None:
         """Read whether cancelling was requested.
@@ -207,7 +224,7 @@ class Runner:
 
     async def record_success(self, run: Run, result: Mapping[str, Any]) -> None:
         """Record the result of a job whose work is done."""
-        await self._retry_step(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
+        await self._retry_step(lambda: run.finish(JobState.SUCCEEDED, result=result))
 
     async def run_step(self, run: Run, step: Step, failed: Failed | None = None) -> bool:
         """Run ``step`` and return whether it succeeded. An error ends the job as its ``error {code, message, stage}``.
@@ -268,4 +285,4 @@ async def end_with_error(run: Run, failed: Failed | None, error: AgenticRagError
         run.tenant, run.job.id, stage=run.stage, done=run.done, total=run.total, message=error.message if stopped else ""
     )
     reason = {"code": error.code, "message": error.message, "stage": run.stage}
-    await run.jobs.finish(run.tenant, run.job.id, JobState.CANCELLED if stopped else JobState.FAILED, error=reason)
+    await run.finish(JobState.CANCELLED if stopped else JobState.FAILED, error=reason)

@@ -36,6 +36,7 @@ from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.models.pace import GAP_SHARE, ModelSlots, Pace
 from agentic_rag_backend.models.server_errors import overflow_of
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
+from agentic_rag_backend.telemetry.tracing import record_model_call
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
 MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -148,6 +149,7 @@ class Attempt:
             duration_s=time.perf_counter() - self._began,
         )
         count_model_call(call)
+        record_model_call(call)
         charge = self._actor.charge_call(call)
         failed = int(outcome != "ok")
         self._account.add_usage(Usage(prompt_tokens, completion_tokens, 0, failed, charge.cost_nanos, charge.unpriced_calls))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 OTHER = "other"
 MAX_NAMES = 50
@@ -72,6 +72,29 @@ _first_sentence = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+
+_search_duration = Histogram(
+    "agentic_rag_search_duration_seconds",
+    "Seconds of a search, by strategy. Searches inside another strategy are counted, too.",
+    ["strategy"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+_answers = Counter(
+    "agentic_rag_answers",
+    "Answers to questions, by strategy. A refusal says that the documents do not answer.",
+    ["strategy", "outcome"],
+    registry=REGISTRY,
+)
+_jobs_ended = Counter("agentic_rag_jobs_ended", "Jobs that this process ended.", ["kind", "state"], registry=REGISTRY)
+_job_duration = Histogram(
+    "agentic_rag_job_duration_seconds",
+    "Seconds from the request of a job to its end, by kind.",
+    ["kind"],
+    buckets=(0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400),
+    registry=REGISTRY,
+)
+ProcessCollector(registry=REGISTRY)
 
 _cache_uses = Counter(
     "agentic_rag_cache_uses",
@@ -142,6 +165,22 @@ def count_request(method: str, route: str, status: int, duration_s: float, *, do
     method_name = method if method in _METHODS else OTHER
     _http_requests.labels(method_name, route, str(status), door).inc()
     _http_duration.labels(method_name, route, door).observe(duration_s)
+
+
+def observe_search(strategy: str, duration_s: float) -> None:
+    """Record the time of a search. ``strategy`` is a registered name."""
+    _search_duration.labels(strategy).observe(duration_s)
+
+
+def count_answer(strategy: str, *, grounded: bool) -> None:
+    """Count an answer. ``strategy`` is a registered name."""
+    _answers.labels(strategy, "answered" if grounded else "refused").inc()
+
+
+def count_ended_job(kind: str, state: str, duration_s: float) -> None:
+    """Count a job that has ended, and its time since it was requested."""
+    _jobs_ended.labels(kind, state).inc()
+    _job_duration.labels(kind).observe(max(0.0, duration_s))
 
 
 def count_cache_use(cache: str, outcome: CacheUse) -> None:

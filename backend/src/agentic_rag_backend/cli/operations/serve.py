@@ -56,12 +56,15 @@ def serve_api(
 def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]], *, json: bool, **options: Any) -> None:
     """Run a process that serves HTTP, with its settings and its log."""
     with pause_collection():  # until it serves
+        from agentic_rag_backend.container.options import trace_settings
         from agentic_rag_backend.telemetry import configure_logging
         from agentic_rag_backend.telemetry.event_loop import WatchedLoop
+        from agentic_rag_backend.telemetry.tracing import record_traces
 
         settings = load_settings(**options)
         configure_logging(level=settings.log_level, format=settings.log_format)
-        run_async(serve(settings, Output(as_json=json)), loop=WatchedLoop)
+        with record_traces(trace_settings(settings)):
+            run_async(serve(settings, Output(as_json=json)), loop=WatchedLoop)
 
 
 async def start_server(settings: Settings, output: Output, *, show: Callable[[str], object] | None = None) -> None:

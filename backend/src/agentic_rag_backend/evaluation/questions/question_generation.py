@@ -71,7 +71,7 @@ class QuestionGenerator:
             result["reasons"] = [f"the documents yield {len(cases)} of {count} questions of the kinds {', '.join(kinds)}"]
         await run.report_progress("write", len(cases), count, at_once=True)
         state = JobState.SUCCEEDED if len(cases) == count else JobState.PARTIAL
-        await run.jobs.finish(run.tenant, run.job.id, state, result=result)
+        await run.finish(state, result=result)
 
     async def make_cases(self, tenant: Tenant, count: int, kinds: Sequence[str], *, seed: int = 0) -> list[EvaluationCase]:
         """Return at most ``count`` cases, as many of each kind as possible in equal shares."""

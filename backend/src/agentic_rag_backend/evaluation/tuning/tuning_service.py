@@ -190,7 +190,7 @@ class TuningService:
             result, values = await run.run_until_cancellation(self._measure_alone(run, proposal))
         await self._proposals.save_result(run.tenant, proposal.id, result, values)
         summary = {"proposal_id": proposal.id, "improves": values is not None, "values": result["values"]}
-        await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=summary)
+        await run.finish(JobState.SUCCEEDED, result=summary)
 
     async def _measure_alone(self, run: Run, proposal: Proposal) -> tuple[dict[str, Any], TunedValues | None]:
         async with self._queue.tenant_lock(TenantLock.EVALUATE, run.tenant):

@@ -111,7 +111,7 @@ class Attaching:
             result["reasons"] = [*result.get("reasons", ()), *refused][:_MAX_REASONS]
         state = JobState.PARTIAL if result["failures"] or refused else JobState.SUCCEEDED
         progress = ("attachments", len(outcome), len(outcome))
-        await run.jobs.finish(run.tenant, run.job.id, state, result={**result, **job_part}, progress=progress)
+        await run.finish(state, result={**result, **job_part}, progress=progress)
 
 
 def _outcome_name(run: Run) -> str:

@@ -158,6 +158,8 @@ class Commitment:
         if not self.keep_originals:
             self.recorded()
         is_finished, version.published = at_once and not version.published, True
+        if is_finished:
+            run.count_end(ending.state)
         if not is_first:
             run.stage = "supersede"
             # A document that was deleted since: its deletion removes everything.
@@ -168,7 +170,7 @@ class Commitment:
             await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
             await self.enqueue_attach(run)
         elif not is_finished:
-            await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
+            await run.finish(ending.state, result=ending.result, progress=ending.progress)
 
     async def _has_attachments(self, run: Run, version: DocumentVersion) -> bool:
         """Return whether the version has attachments for documents, or an older one had.

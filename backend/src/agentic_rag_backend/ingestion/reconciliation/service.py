@@ -128,7 +128,7 @@ class Reconciler:
         report = await run.run_until_cancellation(
             self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.report_progress)
         )
-        await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=report.as_result())
+        await run.finish(JobState.SUCCEEDED, result=report.as_result())
 
 
 async def _discard_progress(stage: str, done: int, total: int) -> None:

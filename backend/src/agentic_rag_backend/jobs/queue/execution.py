@@ -25,6 +25,7 @@ from agentic_rag_backend.jobs.coordination.tenant_locks import lock_lost
 from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, workflow_id
 from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.telemetry.tracing import start_span
 
 _log = get_logger(__name__)
 
@@ -184,7 +185,8 @@ class Execution:
                     return
                 self._waiting.discard(task)
                 self._working.add(task)
-                part = await self._run_part(part.workflow, claimed)
+                with start_span(f"job {declared.name}", "consumer", tenant=tenant.value, job=job_id, attempt=attempt):
+                    part = await self._run_part(part.workflow, claimed)
             self._working.discard(task)
             self._waiting.add(task)
 

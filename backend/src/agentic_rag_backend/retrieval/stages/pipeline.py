@@ -29,7 +29,8 @@ from agentic_rag_backend.retrieval.stages.correction import CorrectedRetriever, 
 from agentic_rag_backend.retrieval.stages.namesakes import NamesakeRetriever
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.telemetry.metrics import RESULTS_CACHE, count_cache_use
+from agentic_rag_backend.telemetry.metrics import RESULTS_CACHE, count_cache_use, observe_search
+from agentic_rag_backend.telemetry.tracing import start_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class CachedRetriever:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """See `Retriever`. ``trace.cache`` names the origin of results that were not searched for this query."""
+        begun = time.perf_counter()
+        with start_span(f"search {self._strategy}", tenant=query.tenant_id.value, strategy=self._strategy) as span:
+            retrieval = await self._retrieve_results(query)
+            span.set(results=len(retrieval.hits), cache=retrieval.trace.cache, question=query.text)
+        observe_search(self._strategy, time.perf_counter() - begun)
+        return retrieval
+
+    async def _retrieve_results(self, query: Query) -> Retrieval:
         # A session changes with each of its searches.
         reusable = query.cache and query.embedding is None and query.session is None
         if not (reusable and self._cache.entries.enabled):
@@ -218,8 +227,9 @@ async def rerank(reranker: Reranker, request: Rerank, query: Query, retrieval: R
     account, started = UsageAccount(), time.perf_counter()
     failure: str | None = None
     try:
-        async with asyncio.timeout(request.timeout_s):
-            reranking = await reranker.rerank(query, head, account)
+        with start_span(f"rerank {request.name}"):
+            async with asyncio.timeout(request.timeout_s):
+                reranking = await reranker.rerank(query, head, account)
         if time.perf_counter() - started > request.timeout_s:  # a reranker that computes without a pause cannot be interrupted
             failure = _describe_delay(request)
     except TimeoutError:

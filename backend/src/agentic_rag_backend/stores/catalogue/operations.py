@@ -37,6 +37,7 @@ from agentic_rag_backend.stores.catalogue.columns import failures_from_json, utc
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
+from agentic_rag_backend.telemetry.tracing import is_recording, start_span
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,7 +86,10 @@ def _make_method(
     async def method(part: CataloguePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if position is not None:
             require_tenant(args[position] if position < len(args) else kwargs.get(_TENANT))
-        return await run(part._database, lambda connection: operation(connection, *args, **kwargs))
+        if not is_recording():
+            return await run(part._database, lambda connection: operation(connection, *args, **kwargs))
+        with start_span(f"catalogue {operation.__name__}", "client", operation=operation.__name__):
+            return await run(part._database, lambda connection: operation(connection, *args, **kwargs))
 
     return method
 
