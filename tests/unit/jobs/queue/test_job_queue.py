@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, MutableMapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, insert, text
+from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
@@ -262,6 +264,23 @@ class _Hangs:
     async def __call__(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         self.started.append(job_id)
         await asyncio.sleep(60)
+
+
+@pytest.mark.usefixtures("killed")
+async def test_the_start_after_a_kill_is_logged(engine: Engine) -> None:
+    hangs = _Hangs()
+    events: list[list[MutableMapping[str, Any]]] = []
+    for run in range(2):
+        queue = _queue(engine, hangs, ended=_Ended())
+        with capture_logs() as logs:
+            await queue.launch()
+            if run == 0:
+                await queue.enqueue("work_v1", TENANT, "slow", 1)
+            await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+            await queue.shutdown()
+        events.append([event for event in logs if event["event"] == "crash_recovered"])
+    assert events[0] == []
+    assert [(event["jobs_resumed"], event["jobs_given_up"]) for event in events[1]] == [(1, 0)]
 
 
 @pytest.mark.usefixtures("killed")

@@ -22,6 +22,9 @@ from agentic_rag_backend.jobs.coordination.recovery import (
 from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, by_id
 from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,8 @@ class SoleProcess:
             planned = plan_recovery(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
             self._journal.begin_process(planned.kills)
             self._table.hand_back(claims[workflow] for workflow in planned.resumed)
+            if claims:
+                _log.warning("crash_recovered", jobs_resumed=len(planned.resumed), jobs_given_up=len(planned.given_up))
             return [claims[workflow] for workflow in planned.given_up]
 
 
@@ -170,6 +175,8 @@ class SharedDatabase:
         for workflow in verdict.killers:
             await self._end(workflow, kill_limit_error(workflow))
         await self._give_back(verdict.handed_back)
+        if verdict.handed_back or verdict.killers:
+            _log.warning("crash_recovered", jobs_resumed=len(verdict.handed_back), jobs_given_up=len(verdict.killers))
         return True
 
     async def tidy(self) -> None:
