@@ -307,3 +307,32 @@ async def violations(console: ConsolePage, *, colours: bool = False) -> list[str
         f"{item['id']}: {item['nodes'][0]['html'][:160]} {item['nodes'][0]['failureSummary'][:300]}"
         for item in result["violations"]
     ]
+
+
+async def test_an_operator_issues_a_key_for_some_documents_and_suspends_a_tenant(site: Site, browser: Browser) -> None:
+    async with open_console(browser, site.origin) as console:
+        await console.sign_in(OPERATOR_KEY, "#/tenants")
+        row = console.page.get_by_role("table", name="Tenants").get_by_role("row").filter(has_text="meadow")
+        await row.get_by_role("button", name="Keys").click()
+        dialog = console.page.get_by_role("dialog")
+        await dialog.get_by_label("Name").fill("shop window")
+        await dialog.get_by_label("Reads only").fill('{"team": ')
+        await dialog.get_by_role("button", name="Issue a key").click()
+        await console.see("SyntaxError")
+        await dialog.get_by_label("Reads only").fill('{"team": ["sales"]}')
+        await dialog.get_by_label("Ends after").fill("2099-12-31")
+        await dialog.get_by_role("button", name="Issue a key").click()
+        issued = dialog.get_by_role("row").filter(has_text="shop window")
+        assert '{"team":["sales"]}' in await issued.inner_text()
+        secret = await dialog.locator("pre, code").filter(has_text="ark_").first.inner_text()
+        await issued.get_by_role("button", name="Rotate").click()
+        await dialog.get_by_role("row").filter(has_text="shop window").nth(1).wait_for()
+        await dialog.get_by_role("button", name="Close").click()
+
+        await row.get_by_role("button", name="Suspend").click()
+        await row.get_by_text("suspended").wait_for()
+        refused = site.client.get("/api/v1/documents", headers={"Authorization": f"Bearer {secret.split()[0]}"})
+        assert refused.json()["code"] == "tenant_suspended"
+        await row.get_by_role("button", name="Resume").click()
+        await row.get_by_text("active").wait_for()
+    assert console.problems == []

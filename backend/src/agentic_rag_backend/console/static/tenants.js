@@ -12,7 +12,7 @@ export function view() {
       { title: "State", cell: (tenant) => badge(tenant.state) },
       { title: "Created", cell: (tenant) => ago(tenant.created_at) },
       { title: "", cell: (tenant) => html`<div class="row">${() => (session.value.tenant?.id === tenant.id ? html`<span class="soft">shown in the other views</span>` : html`<button type="button" onclick=${() => open(tenant)}>Look inside</button>`)}
-        <button type="button" onclick=${() => keysDialog(tenant)}>Keys</button><button type="button" class="danger" onclick=${() => remove(tenant, list.reload)}>Delete</button></div>` },
+        <button type="button" onclick=${() => keysDialog(tenant)}>Keys</button>${tenant.state === "active" || tenant.state === "suspended" ? action(tenant.state === "active" ? "Suspend" : "Resume", suspend(tenant, list.reload)) : ""}<button type="button" class="danger" onclick=${() => remove(tenant, list.reload)}>Delete</button></div>` },
     ], list.items.value, { label: "Tenants" }), pager(list)])}`;
 }
 
@@ -20,6 +20,12 @@ function open(tenant) {
   actFor(tenant);
   go([], {});
 }
+
+/** The keys of a suspended tenant are refused, and its jobs wait. Its data stays. */
+const suspend = (tenant, changed) => async () => {
+  await api(`/tenants/${tenant.id}`, { method: "PATCH", json: { suspended: tenant.state === "active" } });
+  await changed();
+};
 
 function createDialog(changed) {
   openDialog("Create a tenant", () => {
@@ -38,15 +44,23 @@ function createDialog(changed) {
 /** A new key. Only this response has it. */
 const secret = (key) => html`<p>The key “${key.name}”, with the scopes ${key.scopes.join(", ")}. It is shown only now:</p>${snippet(key.key)}`;
 
+const readable = (key) => (key.filter ? html`<code>${JSON.stringify(key.filter)}</code>` : "all documents");
+
 const stateOf = (key) => (key.revoked_at ? "revoked" : key.expires_at && new Date(key.expires_at) <= new Date() ? "expired" : "active");
 
 function keysDialog(tenant) {
   openDialog(`Keys of ${tenant.name}`, () => {
-    const list = pages((cursor, abort) => api(`/tenants/${tenant.id}/keys?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`, { signal: abort }));
+    const list = pages((_cursor, abort) => api(`/tenants/${tenant.id}/keys`, { signal: abort }));
     const made = signal(null);
-    let [name, scope] = [null, null];
+    let [name, scope, filter, end] = [null, null, null, null];
     const issue = async () => {
-      made.value = (await api(`/tenants/${tenant.id}/keys`, { json: { name: name.value.trim() || "console", scopes: [scope.value] } })).data;
+      const written = filter.value.trim();
+      const more = { ...(written && { filter: JSON.parse(written) }), ...(end.value && { expires_at: end.value }) };
+      made.value = (await api(`/tenants/${tenant.id}/keys`, { json: { name: name.value.trim() || "console", scopes: [scope.value], ...more } })).data;
+      await list.reload();
+    };
+    const rotate = (key) => async () => {
+      made.value = (await api(`/tenants/${tenant.id}/keys/${key.id}/rotate`, { json: {} })).data;
       await list.reload();
     };
     const revoke = (key) => async () => {
@@ -54,13 +68,16 @@ function keysDialog(tenant) {
       await list.reload();
     };
     return html`${loaded(list, () => [table([
-      { title: "Key", cell: (key) => html`${key.name} ${shortId(key.id)}` },
+      { title: "Key", cell: (key) => html`${key.name} ${shortId(key.id)}<div class="soft">${key.prefix ?? ""}</div>` },
       { title: "Scopes", cell: (key) => key.scopes.join(", ") },
+      { title: "Reads", cell: readable },
       { title: "Issued", cell: (key) => ago(key.created_at) },
+      { title: "Last used", cell: (key) => ago(key.last_used_at) },
+      { title: "Ends", cell: (key) => ago(key.expires_at) },
       { title: "State", cell: (key) => badge(stateOf(key)) },
-      { title: "", cell: (key) => !key.revoked_at && action("Revoke", revoke(key), "danger") },
-    ], list.items.value, { label: "Keys" }), pager(list)])}
-    <div class="row bottom"><label class="field"><span>Name</span><input maxlength="200" ref=${(element) => (name = element)}></label><label class="field"><span>Scope</span><select ref=${(element) => (scope = element)}>${["read", "write", "admin"].map((value) => html`<option value=${value}>${value}</option>`)}</select></label>${action("Issue a key", issue, "main")}</div>
+      { title: "", cell: (key) => stateOf(key) === "active" && html`<div class="row">${key.replaced_by ? "" : action("Rotate", rotate(key))}${action("Revoke", revoke(key), "danger")}</div>` },
+    ], list.items.value, { label: "Keys" })])}
+    <div class="row bottom"><label class="field"><span>Name</span><input maxlength="200" ref=${(element) => (name = element)}></label><label class="field"><span>Scope</span><select ref=${(element) => (scope = element)}>${["read", "write", "admin"].map((value) => html`<option value=${value}>${value}</option>`)}</select></label><label class="field"><span>Ends after (day)</span><input type="date" ref=${(element) => (end = element)}></label><label class="field"><span>Reads only (filter as JSON)</span><input placeholder=${'{"team": ["sales"]}'} ref=${(element) => (filter = element)}></label>${action("Issue a key", issue, "main")}</div>
     <div>${() => made.value && secret(made.value)}</div>`;
   });
 }
