@@ -52,7 +52,7 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 UNCOVERED := $(patsubst %,tests/unit/%.py,test_wording api/documentation/test_openapi api/responses/test_attachments cli/test_app \
 	documents/chunking/test_chunking documents/parsing/code/test_code knowledge/extraction/test_rules \
 	knowledge/tenant_graph/test_linking knowledge/tenant_graph/test_pagerank knowledge/visible/test_succession \
-	themes/raptor/structure/test_clustering retrieval/options/test_filters retrieval/test_rank_fusion stores/vector/qdrant/test_ranks)
+	themes/raptor/structure/test_clustering domain/test_filter_grammar retrieval/test_rank_fusion stores/vector/qdrant/test_ranks)
 COVERED := \
 	$(patsubst %,tests/contract/test_%.py,blob_store graph_search graph_store language_model neo4j_graph_store postgres vector_store) \
 	$(patsubst %,tests/e2e/api/test_%.py,administration changes idempotency raptor) \

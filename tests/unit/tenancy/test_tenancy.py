@@ -11,7 +11,16 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
-from agentic_rag_backend.domain.tenant import KeyRequest, Principal, Scope, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import (
+    MAX_LABEL_CHARACTERS,
+    MAX_LABELS,
+    KeyRequest,
+    Principal,
+    Scope,
+    TenantChange,
+    TenantId,
+    TenantState,
+)
 from agentic_rag_backend.errors import (
     Conflict,
     Forbidden,
@@ -345,3 +354,63 @@ def test_a_flag_can_be_set_and_unset() -> None:
 async def test_scopes_include_the_lesser_ones(service: TenantService, held: set[Scope], asked: Scope, allowed: bool) -> None:
     tenant = await service.create("acme")
     assert Principal(tenant=tenant, scopes=frozenset(held), key_id="k").may_use(asked) is allowed
+
+
+async def test_a_key_with_a_filter_reads_some_documents_and_does_nothing_else(
+    service: TenantService, authenticator: Authenticator
+) -> None:
+    tenant = await service.create("restricted")
+    filters = ({"team": ["sales"], "level": 1}, {"level": 1, "team": ["sales"]}, {"level": True, "team": ["sales"]})
+    scopes = []
+    for number, filter in enumerate(filters):
+        issued = await service.issue_key(tenant.id, KeyRequest(f"key {number}", filter=filter))
+        assert (await service.list_keys(tenant.id))[0].filter == filter
+        scopes.append((await authenticator.authenticate(issued.secret)).tenant.id)
+    assert scopes[0] == scopes[1] != scopes[2]
+    assert {scope.whole for scope in scopes} == {tenant.id}
+    refused: tuple[dict[str, Any], ...] = (
+        {"filter": {}},
+        {"filter": {"entity": "Mara Venn"}},
+        {"filter": filters[0], "scopes": (Scope.READ, Scope.WRITE)},
+    )
+    for more in refused:
+        with pytest.raises(InvalidRequest):
+            await service.issue_key(tenant.id, KeyRequest("refused", **more))
+
+
+async def test_a_tenant_is_renamed_labelled_suspended_and_listed_by_its_labels(service: TenantService) -> None:
+    tenant, other = await service.create("before"), await service.create("other")
+    changed = await service.change(tenant.id, TenantChange(name="after", labels={"plan": "trial"}, suspended=True))
+    assert (changed.name, changed.labels, changed.state) == ("after", {"plan": "trial"}, TenantState.SUSPENDED)
+    assert [item.id for item in (await service.list(limit=5, labels={"plan": "trial"})).items] == [tenant.id]
+    assert [item.id for item in (await service.list(limit=5)).items] == [other.id, tenant.id]
+    assert (await service.find("after")).id == (await service.get(tenant.id)).id
+    assert await service.by_name("before") is None
+    assert (await service.act_for(tenant.id)).scopes == {Scope.READ}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        TenantChange(),
+        TenantChange(name=""),
+        TenantChange(labels={f"label{number}": "" for number in range(MAX_LABELS + 1)}),
+        TenantChange(labels={"Plan": "trial"}),
+        TenantChange(labels={"plan": "x" * (MAX_LABEL_CHARACTERS + 1)}),
+        TenantChange(labels={"plan": "two\nlines"}),
+    ],
+)
+async def test_changes_outside_the_limits_are_refused(service: TenantService, changes: TenantChange) -> None:
+    tenant = await service.create("unchanged")
+    with pytest.raises(InvalidRequest):
+        await service.change(tenant.id, changes)
+    assert await service.get(tenant.id) == tenant
+
+
+async def test_the_first_key_is_issued_once(service: TenantService, authenticator: Authenticator) -> None:
+    tenant = await service.create("first")
+    issued = await service.issue_first_key(tenant.id, name="made at first start")
+    assert issued is not None
+    assert (await authenticator.authenticate(issued.secret)).scopes == {Scope.ADMIN}
+    await service.revoke_key(tenant.id, issued.key.id)
+    assert await service.issue_first_key(tenant.id, name="again") is None
