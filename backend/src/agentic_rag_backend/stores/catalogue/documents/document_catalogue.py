@@ -24,7 +24,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
     visible_documents,
 )
 from agentic_rag_backend.stores.catalogue.documents.document_values import EVERY_DOCUMENT, BegunJob, Matching, ReadyVersion
-from agentic_rag_backend.stores.catalogue.documents.visible_documents import is_readable, passes_filter
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import passes_filter, select_readable
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, read, write, write_arriving
@@ -43,7 +43,7 @@ _VISIBLE_ONE = select(documents).where(
 def read_document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
     """Return a document that is not deleted, or raise `NotFound`."""
     row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
-    if row is None or not is_readable(tenant, row):
+    if row is None or not select_readable(connection, tenant, [document_id]):
         raise NotFound(f"there is no document {document_id!r}")
     return document_from(row)
 
@@ -134,7 +134,9 @@ def list_documents(
             selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=not oldest_first))
         )
         rows = connection.execute(statement.limit(size)).mappings().all()
-        matching_rows.extend(row for row in rows if filter is None or passes_filter(row, filter))
+        passing = [row for row in rows if filter is None or passes_filter(row, filter)]
+        readable = select_readable(connection, tenant, [row["id"] for row in passing])
+        matching_rows.extend(row for row in passing if row["id"] in readable)
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
