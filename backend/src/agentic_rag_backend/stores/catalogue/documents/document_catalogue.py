@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, narrow_filter
+from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.documents import (
@@ -123,26 +123,30 @@ def list_documents(
     check_limit(limit)
     if after is not None:
         cursor = time_cursor(_SCOPE, read_document(connection, tenant, after).created_at, after)
-    filter = narrow_filter(None if tenant.access is None else tenant.access.filter, matching.filter)
-    selected = _select_documents(tenant, matching)
+    selected, filters = _select_documents(tenant, matching), matching.filter is not None or tenant.access is not None
     order = (documents.c.created_at, documents.c.id)
     selected = selected.order_by(*(order if oldest_first else (column.desc() for column in order)))
-    size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
+    size = max(_FILTER_BATCH, limit + 1) if filters else limit + 1
     matching_rows: list[RowMapping] = []
     while len(matching_rows) <= limit:
         statement = (
             selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=not oldest_first))
         )
         rows = connection.execute(statement.limit(size)).mappings().all()
-        passing = [row for row in rows if filter is None or passes_filter(row, filter)]
-        readable = select_readable(connection, tenant, [row["id"] for row in passing])
-        matching_rows.extend(row for row in passing if row["id"] in readable)
+        matching_rows.extend(_choose_passing(connection, tenant, matching, rows))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
     last_row = matching_rows[limit - 1] if len(matching_rows) > limit else None
     next_cursor = time_cursor(_SCOPE, last_row["created_at"], last_row["id"]) if last_row is not None else None
     return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
+
+
+def _choose_passing(connection: Connection, tenant: TenantId, matching: Matching, rows: Sequence[RowMapping]) -> list[RowMapping]:
+    """Return the rows that pass the filter of the list and that the scope shows."""
+    passing = [row for row in rows if matching.filter is None or passes_filter(row, matching.filter)]
+    readable = select_readable(connection, tenant, [row["id"] for row in passing])
+    return [row for row in passing if row["id"] in readable]
 
 
 def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:
