@@ -74,7 +74,8 @@ async def test_searches_of_every_strategy_show_no_word_of_a_hidden_document(rest
 
 
 async def test_passages_are_ranked_as_if_the_hidden_documents_did_not_exist(restricted: Restricted) -> None:
-    for strategy in set(STRATEGIES) - {"dual_level", "drift"}:  # `drift` begins with themes, which are of all documents
+    # `drift` begins with themes, which are of all documents. A restricted key has no tree.
+    for strategy in set(STRATEGIES) - {"dual_level", "drift", "raptor"}:
         for question in QUESTIONS:
             body = {"query": question, "strategy": strategy, "limit": 20}
             found, expected = [
@@ -113,10 +114,54 @@ async def test_the_graph_is_that_of_the_readable_documents(restricted: Restricte
     await restricted.reader.post("/graph/paths", paths)
 
 
-async def test_themes_show_what_readable_passages_say(restricted: Restricted) -> None:
-    for path in ("/communities", "/raptor", "/graph/contradictions"):
-        await restricted.reader.data("GET", path)  # the client looks for the words
-    assert await restricted.reader.data("GET", "/communities")
+async def test_a_theme_is_shown_wholly_or_not_at_all(restricted: Restricted) -> None:
+    listed = await restricted.reader.pages("/communities", limit=1)
+    everything = {item["id"]: item for item in await restricted.admin.pages("/communities", limit=50)}
+    for item in listed:
+        assert item == everything[item["id"]] | {"stale": item["stale"]}
+    for id in everything.keys() - {item["id"] for item in listed}:
+        assert (await restricted.reader.get(f"/communities/{id}")).status_code == 404
+    for question in ("physician treats patients", "Who objected to the barrage?", "Brimwhistle"):
+        for strategy in ("community", "global", "raptor", "drift"):
+            body = {"query": question, "strategy": strategy}
+            found = await restricted.reader.data("POST", "/search", json=body)
+            assert {theme["id"] for theme in found["themes"]} <= {item["id"] for item in listed}
+            assert not found["trace"]["details"].get("nodes")
+    assert await restricted.reader.data("GET", "/raptor") == []
+
+
+async def test_a_document_is_not_shown_before_its_file_is_read(world: World, restricted: Restricted) -> None:
+    """Its front matter may change what a filter compares."""
+    reader = await _issue(world, restricted.admin, "not the board", filter={"not": {"team": "board"}})
+    body = {"text": "---\nteam: board\n---\nAll are fired at Vexholm.", "key": "front matter", "media_type": "text/markdown"}
+    submitted = await restricted.admin.data("POST", "/documents", status=202, json=body)
+    states = set()
+    while "ready" not in states:
+        states.add((await restricted.admin.data("GET", f"/documents/{submitted['document_id']}"))["state"])
+        for path in ("", "/content", "/chunks"):
+            assert (await reader.get(f"/documents/{submitted['document_id']}{path}")).status_code == 404
+        assert submitted["document_id"] not in {item["id"] for item in await reader.data("GET", "/documents")}
+    await restricted.admin.data("DELETE", f"/documents/{submitted['document_id']}", status=202)
+
+
+async def test_hidden_relationships_of_readable_entities_are_not_counted(restricted: Restricted) -> None:
+    harbour = (await restricted.reader.data("GET", "/graph/entities", params={"name": "Harbour Authority"}))[0]
+    for path in (f"/graph/entities/{harbour['id']}", f"/graph/entities/{harbour['id']}/neighbourhood"):
+        for relation in ("acquired", "sued", "led_by", "employs"):
+            parameters = {"limit": 1, "relation_types": relation}
+            view = await restricted.reader.data("GET", path, params=parameters)
+            shown = view["relationships"] if "relationships" in view else view["edges"]
+            assert not view["bounded" if "bounded" in view else "more_relationships"] or shown
+
+
+async def test_feedback_is_given_on_own_answers_only(restricted: Restricted) -> None:
+    question = {"query": "When did the Fish Market of Port Sarn open?", "strategy": "hybrid"}
+    answers = [await client.data("POST", "/answers", json=question) for client in (restricted.admin, restricted.reader)]
+    statuses = [
+        (await restricted.reader.post("/feedback", {"answer_id": answer["id"], "rating": "good"})).status_code
+        for answer in answers
+    ]
+    assert statuses == [404, 200]
 
 
 async def test_documents_that_do_not_pass_do_not_exist(restricted: Restricted) -> None:

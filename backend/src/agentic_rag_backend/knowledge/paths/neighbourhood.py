@@ -113,7 +113,11 @@ class NeighbourhoodReader:
             for node, hops in distances.items()
         ]
         shown_edges = tuple(edge for edge in edges if edge.source.id in distances)
-        left_out = len(reached) > options.limit or bool(links.hubs) or len(edges) >= MAX_EDGES
+        left_out = len(edges) >= MAX_EDGES
+        if tenant.id.access is None:
+            left_out = left_out or len(reached) > options.limit or bool(links.hubs)
+        else:  # what was reached depends on relationships that the key may not see
+            left_out = left_out or len(nodes) > options.limit
         return Neighbourhood(tuple(nodes), shown_edges, left_out)
 
     async def _reach_entities(

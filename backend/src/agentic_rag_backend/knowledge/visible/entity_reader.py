@@ -225,7 +225,7 @@ class EntityReader:
             mention_count=int(graph.document_frequency[number]),
             chunks=tuple(visible_chunks),
             relationships=tuple(ordered[:limit]),
-            more_relationships=len(ordered) > limit or len(entity_edges) == read_limit,
+            more_relationships=len(ordered) > limit or (len(entity_edges) == read_limit and tenant.id.access is None),
             description=await self._read_description(tenant.id, entity, visible_chunks),
             same_name=tuple(graph.entity(namesake) for namesake in find_named_entities(graph, entity.name) if namesake != number),
         )

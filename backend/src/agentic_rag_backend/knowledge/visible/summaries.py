@@ -106,6 +106,11 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
     )
 
 
+def is_complete(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> bool:
+    """Return whether all of a summary rests on visible passages: prose, findings, names and keywords."""
+    return visible_sources(summary, visible)[1] and visible_summary(summary, visible) == summary
+
+
 async def passages_behind(
     documents: DocumentCatalogue,
     tenant: TenantId,

@@ -79,8 +79,9 @@ class QuestionRetriever:
                 limit = min(limit * REFILL_FACTOR, MAX_QUESTIONS)
 
     async def _without_questions(self, query: Query) -> Retrieval:
-        counts = await self._stores.documents.counts(query.tenant_id)
-        reason = NONE_FOUND if counts["questions"] else NO_QUESTIONS
+        # The counts are of all documents of the tenant, whatever the caller may read.
+        has_questions = query.tenant_id.access is None and (await self._stores.documents.counts(query.tenant_id))["questions"]
+        reason = NONE_FOUND if has_questions else NO_QUESTIONS
         retrieval = await self._otherwise.retrieve(query)
         trace = replace(retrieval.trace, strategy=QUESTION, fallbacks=(*retrieval.trace.fallbacks, reason))
         return replace(retrieval, trace=trace)

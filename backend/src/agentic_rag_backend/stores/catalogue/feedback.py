@@ -70,9 +70,13 @@ def read_answer(connection: Connection, tenant: TenantId, answer_id: str) -> Ans
     statement = select(answers).where(answers.c.tenant_id == tenant.value, answers.c.id == answer_id)
     row = connection.execute(statement).mappings().first()
     if row is None:
-        raise NotFound(f"there is no answer {answer_id[:80]!r} that can get feedback")
+        raise _no_answer(answer_id)
     values = {name: row[name] for name in ("id", "key_id", *_COPIED, "question", "created_at", "documents")}
     return AnswerRecord(**values, citations={marker: chunk_id for marker, chunk_id in row["citations"]})  # noqa: C416 (JSON lists)
+
+
+def _no_answer(answer_id: str) -> NotFound:
+    return NotFound(f"there is no answer {answer_id[:80]!r} that can get feedback")
 
 
 def submit(connection: Connection, tenant: TenantId, key_id: str, draft: FeedbackDraft) -> Feedback:
@@ -86,6 +90,8 @@ def submit(connection: Connection, tenant: TenantId, key_id: str, draft: Feedbac
     """
     lock_tenant(connection, tenant)
     answer = read_answer(connection, tenant, draft.answer_id)
+    if tenant.access is not None and answer.key_id != key_id:
+        raise _no_answer(draft.answer_id)  # it may quote documents that the key may not read
     chunk_id = draft.find_chunk(answer)
     quotable_documents = sorted(set(answer.documents.values()) if chunk_id is None else {answer.documents[chunk_id]})
     removed = len(find_undeleted(connection, tenant, quotable_documents)) < len(quotable_documents)

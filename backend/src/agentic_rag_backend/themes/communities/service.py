@@ -112,6 +112,9 @@ class CommunityService:
         if level is not None and level < 0:
             raise InvalidRequest(f"level must be 0 or more; got {level}")
         pointer, communities = await self._reader.read(tenant, level=level)
+        if tenant.access is not None:  # a cursor is a position, which must not count communities that are not shown
+            shown_ids = {view.id for view in await self._reader.make_views(tenant, pointer, communities)}
+            communities = [community for community in communities if community.id in shown_ids]
         return await section.make_page(communities, partial(self._reader.make_views, tenant, pointer))
 
     async def get(self, tenant: TenantId, id: str) -> CommunityView:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -23,7 +23,13 @@ from agentic_rag_backend.jobs.base import Backoff
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
-from agentic_rag_backend.knowledge.visible.summaries import all_supports, passages_behind, visible_sources, visible_summary
+from agentic_rag_backend.knowledge.visible.summaries import (
+    all_supports,
+    is_complete,
+    passages_behind,
+    visible_sources,
+    visible_summary,
+)
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.pages import Page
@@ -307,10 +313,19 @@ class CommunityReader:
             return []
         summaries = await self._communities.summaries(tenant, [community.fingerprint for community in communities])
         visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
-        return [
+        judged = [
             _judge_community(community, summaries.get(community.fingerprint), visible, stale=pointer.stale)
             for community in communities
         ]
+        if tenant.access is None:
+            return judged
+        # The vector and the score of a theme are of its whole summary, so a restricted key sees all of it or nothing.
+        complete = {
+            community.id
+            for community in communities
+            if (summary := summaries.get(community.fingerprint)) is not None and is_complete(summary, visible)
+        }
+        return [item if item.id in complete else replace(item, view=None) for item in judged]
 
 
 def _judge_community(

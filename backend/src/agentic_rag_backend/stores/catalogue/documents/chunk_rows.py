@@ -10,7 +10,6 @@ from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.filters import matches_filter
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -131,7 +130,8 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
     rows: list[AnyRow] = []
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
-    return {chunk.chunk.id: chunk for chunk in _make_visible(tenant, rows)}
+    readable = select_readable(connection, tenant, [row[1] for row in rows])
+    return {chunk.chunk.id: chunk for chunk in _make_visible([row for row in rows if row[1] in readable])}
 
 
 def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
@@ -184,10 +184,10 @@ def list_chunks(
         raise NotFound(f"there is no document {document_id!r}")
     rows = connection.execute(_LIST, {**bound, "after": after, "count": limit + 1}).all()
     next_cursor = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
-    return Page(tuple(_make_visible(tenant, rows[:limit])), next_cursor)
+    return Page(tuple(_make_visible(rows[:limit])), next_cursor)
 
 
-def _make_visible(tenant: TenantId, rows: Sequence[AnyRow]) -> list[VisibleChunk]:
+def _make_visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
     visible_chunks = []
     for row in rows:
@@ -195,15 +195,15 @@ def _make_visible(tenant: TenantId, rows: Sequence[AnyRow]) -> list[VisibleChunk
         document_metadata = metadata.get(row[1])
         if document_metadata is None:
             document_metadata = metadata[row[1]] = orjson.loads(metadata_json)
-        visible_chunk = VisibleChunk(
-            chunk=chunk_from(row),
-            document_title=title,
-            document_key=public_key(key, document_hash),
-            metadata=document_metadata,
-            published_at=published_at,
+        visible_chunks.append(
+            VisibleChunk(
+                chunk=chunk_from(row),
+                document_title=title,
+                document_key=public_key(key, document_hash),
+                metadata=document_metadata,
+                published_at=published_at,
+            )
         )
-        if tenant.access is None or matches_filter(tenant.access.filter, visible_chunk.fields):
-            visible_chunks.append(visible_chunk)
     return visible_chunks
 
 

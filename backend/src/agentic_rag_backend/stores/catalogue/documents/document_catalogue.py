@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, narrow_filter
+from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.documents import (
@@ -24,7 +24,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
     visible_documents,
 )
 from agentic_rag_backend.stores.catalogue.documents.document_values import EVERY_DOCUMENT, BegunJob, Matching, ReadyVersion
-from agentic_rag_backend.stores.catalogue.documents.visible_documents import is_readable, passes_filter
+from agentic_rag_backend.stores.catalogue.documents.visible_documents import passes_filter, select_readable
 from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, read, write, write_arriving
@@ -43,7 +43,7 @@ _VISIBLE_ONE = select(documents).where(
 def read_document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
     """Return a document that is not deleted, or raise `NotFound`."""
     row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
-    if row is None or not is_readable(tenant, row):
+    if row is None or not select_readable(connection, tenant, [document_id]):
         raise NotFound(f"there is no document {document_id!r}")
     return document_from(row)
 
@@ -123,24 +123,30 @@ def list_documents(
     check_limit(limit)
     if after is not None:
         cursor = time_cursor(_SCOPE, read_document(connection, tenant, after).created_at, after)
-    filter = narrow_filter(None if tenant.access is None else tenant.access.filter, matching.filter)
-    selected = _select_documents(tenant, matching)
+    selected, filters = _select_documents(tenant, matching), matching.filter is not None or tenant.access is not None
     order = (documents.c.created_at, documents.c.id)
     selected = selected.order_by(*(order if oldest_first else (column.desc() for column in order)))
-    size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
+    size = max(_FILTER_BATCH, limit + 1) if filters else limit + 1
     matching_rows: list[RowMapping] = []
     while len(matching_rows) <= limit:
         statement = (
             selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=not oldest_first))
         )
         rows = connection.execute(statement.limit(size)).mappings().all()
-        matching_rows.extend(row for row in rows if filter is None or passes_filter(row, filter))
+        matching_rows.extend(_choose_passing(connection, tenant, matching, rows))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
     last_row = matching_rows[limit - 1] if len(matching_rows) > limit else None
     next_cursor = time_cursor(_SCOPE, last_row["created_at"], last_row["id"]) if last_row is not None else None
     return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
+
+
+def _choose_passing(connection: Connection, tenant: TenantId, matching: Matching, rows: Sequence[RowMapping]) -> list[RowMapping]:
+    """Return the rows that pass the filter of the list and that the scope shows."""
+    passing = [row for row in rows if matching.filter is None or passes_filter(row, matching.filter)]
+    readable = select_readable(connection, tenant, [row["id"] for row in passing])
+    return [row for row in passing if row["id"] in readable]
 
 
 def _select_documents(tenant: TenantId, matching: Matching) -> Select[Any]:

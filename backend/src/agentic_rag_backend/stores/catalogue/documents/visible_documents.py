@@ -5,7 +5,7 @@ The scope of a restricted key (`domain.tenant.Access`) shows the documents that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from sqlalchemy import Integer, String, bindparam, delete, insert, select
 from sqlalchemy.engine import Connection, RowMapping
@@ -23,8 +23,10 @@ CHANGES_KEPT = 10_000
 RELABELLED = -1
 """Recorded instead of a version if only title and metadata changed, which can change who may read the document."""
 
-_COMPARED = (documents.c.id, documents.c.key, documents.c.content_hash, documents.c.title, documents.c.metadata)
-"""Columns that a filter compares."""
+_COMPARED = tuple(
+    documents.c[name] for name in ("id", "key", "content_hash", "title", "metadata", "parent_id", "current_version", "deleted_at")
+)
+"""Columns that a filter compares, and those that decide whether there is anything to show."""
 
 _NOW = select(tenants.c.state_version).where(tenants.c.tenant_id == bindparam("tenant"))
 _RECORD = insert(changes).from_select(
@@ -100,17 +102,30 @@ def passes_filter(row: RowMapping, filter: Filter) -> bool:
     return matches_filter(filter, filterable_fields(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 
 
-def is_readable(tenant: TenantId, row: RowMapping) -> bool:
-    """Return whether a scope shows the document of a row of `documents`."""
-    return tenant.access is None or passes_filter(row, tenant.access.filter)
-
-
 def select_readable(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids of the documents among ``document_ids`` that a scope shows. Costs nothing for a whole tenant."""
+    """Return the ids of the documents among ``document_ids`` that a scope shows. Costs nothing for a whole tenant.
+
+    A restricted scope shows no document before its first version is visible, because its file may change what the filter
+    compares. It shows an attachment only together with its message.
+    """
     if tenant.access is None:
         return frozenset(document_ids)
-    readable = set[str]()
-    for batch in batches(list(dict.fromkeys(document_ids))):
-        statement = select(*_COMPARED).where(documents.c.tenant_id == tenant.value, documents.c.id.in_(batch))
-        readable.update(row["id"] for row in connection.execute(statement).mappings() if is_readable(tenant, row))
-    return frozenset(readable)
+    parents, rejected = dict[str, str | None](), set[str]()
+    layer = set(document_ids)
+    while layer:
+        for batch in batches(sorted(layer)):
+            statement = select(*_COMPARED).where(documents.c.tenant_id == tenant.value, documents.c.id.in_(batch))
+            for row in connection.execute(statement).mappings():
+                parents[row["id"]] = row["parent_id"]
+                if not (row["current_version"] and row["deleted_at"] is None and passes_filter(row, tenant.access.filter)):
+                    rejected.add(row["id"])
+        layer = {parent for parent in parents.values() if parent is not None} - parents.keys()
+    return frozenset(id for id in document_ids if _is_shown(id, parents, rejected))
+
+
+def _is_shown(document_id: str | None, parents: Mapping[str, str | None], rejected: Set[str]) -> bool:
+    while document_id is not None:
+        if document_id in rejected or document_id not in parents:
+            return False
+        document_id = parents[document_id]
+    return True

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, batches, lock_tenant, read, write
-from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore
+from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationPointer, GenerationStore
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
 from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries, tenants
 
@@ -225,10 +225,16 @@ def summaries(connection: Connection, tenant: TenantId, keys: Sequence[SummaryKe
     return {key: by_key[key] for key in keys if key in by_key}
 
 
+def tree_pointer(connection: Connection, tenant: TenantId) -> GenerationPointer:
+    """Return the pointer to the current tree. The scope of a restricted key has none: vectors of nodes are of all documents."""
+    pointer = TREES.pointer(connection, tenant)
+    return pointer if tenant.access is None else GenerationPointer(generation=0, stale=pointer.stale)
+
+
 class TreeCatalogue(CataloguePart):
     """Generations of trees. The first tree is built on request, so generation 0 is not stale."""
 
-    pointer = read(TREES.pointer)
+    pointer = read(tree_pointer)
     next_generation = write(TREES.next_generation)
     write_nodes = write(write_nodes)
     publish = write(TREES.publish)
