@@ -207,18 +207,18 @@ class _TracedStore:
             return call
         traced = trace_calls(call, f"{self._name} {method}", method)
         setattr(self, method, traced)
-        return traced
+        return call_in_span
 
 
 def trace_calls(call: Callable[..., Any], name: str, operation: str) -> Callable[..., Any]:
     """Return a coroutine function whose calls are spans ``name``."""
 
     @wraps(call)
-    async def traced(*args: Any, **kwargs: Any) -> Any:
+    async def call_in_span(*args: Any, **kwargs: Any) -> Any:
         with start_span(name, "client", operation=operation):
             return await call(*args, **kwargs)
 
-    return traced
+    return call_in_span
 
 
 @contextmanager
