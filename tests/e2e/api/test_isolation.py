@@ -145,6 +145,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),
         Case("tenant", "reserved field", _dify_condition("tenant_id", "{id}"), status=200),
     ),
+    "GET /.well-known/oauth-protected-resource": NO_ID,
+    "GET /.well-known/oauth-protected-resource/mcp": NO_ID,
     "GET /health/live": NO_ID,
     "GET /health/ready": NO_ID,
     "GET /metrics": NO_ID,
@@ -520,7 +522,7 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
     if case.fixed is not None:
         path = re.sub(r"\{\w+\}", case.fixed, path, count=1)
     filled = re.sub(r"\{\w+\}", id, path.replace("{page}", "1"))
-    if path.startswith(("/health", *DOORS)):
+    if path.startswith(("/health", "/.well-known", *DOORS)):
         filled = "/" + filled
     body = {} if case.body is None else {"json": put(case.body)}
     response = await client.request(method, filled, params=put(dict(case.query)), headers=put(dict(case.headers)), **body)

@@ -70,7 +70,7 @@ Process = Annotated[Container, Depends(_process)]
 
 
 async def _secret(
-    authorization: Annotated[str | None, Header(description="`Bearer KEY`")] = None,
+    authorization: Annotated[str | None, Header(description="`Bearer KEY`, or `Bearer TOKEN` of the OpenID provider")] = None,
     x_api_key: Annotated[str | None, Header(description="the key, instead of Authorization")] = None,
 ) -> str | None:
     return _key(authorization, x_api_key)

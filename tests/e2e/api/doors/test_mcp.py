@@ -164,6 +164,9 @@ async def test_without_a_key_nothing_is_served(world: World) -> None:
         response = await world.nobody.http.post("/mcp", json=body, headers=sent)
         assert response.status_code == 401
         assert response.headers["www-authenticate"] == "Bearer"
+    for path in ("", "/mcp"):  # no provider issues tokens
+        described = await world.nobody.http.get(f"/.well-known/oauth-protected-resource{path}")
+        assert (described.status_code, described.json()["code"]) == (404, "not_found")
 
 
 async def test_an_initialisation_of_the_year_2025(world: World) -> None:
