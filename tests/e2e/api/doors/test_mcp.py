@@ -172,6 +172,21 @@ async def test_without_a_key_nothing_is_served(world: World) -> None:
         assert (described.status_code, described.json()["code"]) == (404, "not_found")
 
 
+async def test_pages_of_other_sites_are_refused(world: World) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {world.alpha_reader.caller.key}"}
+    for origin, status in (
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://[", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost:6274", 200),
+        ("http://127.0.0.1", 200),
+    ):
+        response = await world.nobody.http.post("/mcp", json=body, headers={**headers, "Origin": origin, "Host": "evil.example"})
+        assert response.status_code == status, origin
+
+
 async def test_an_initialisation_of_the_year_2025(world: World) -> None:
     body = {
         "jsonrpc": "2.0",

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 from starlette.requests import Request
@@ -23,8 +24,9 @@ from agentic_rag_backend.api.doors.permalinks import Permalinks
 from agentic_rag_backend.api.in_process import InProcessTransport
 from agentic_rag_backend.api.requests.bodies import bound_body
 from agentic_rag_backend.api.responses.error_responses import problem, request_id_of
+from agentic_rag_backend.domain.identity_provider import is_loopback_name
 from agentic_rag_backend.domain.tenant import Scope as KeyScope
-from agentic_rag_backend.errors import AgenticRagError, error_class
+from agentic_rag_backend.errors import AgenticRagError, Forbidden, error_class
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -71,6 +73,7 @@ class McpEndpoint:
         scope["route"] = _ROUTE
         request = Request(scope, receive)
         try:
+            _require_known_origin(request)
             await _admit.admit(request)
             body = await self._read_body(request)
         except AgenticRagError as error:
@@ -120,6 +123,29 @@ class McpEndpoint:
         from agentic_rag_backend.api.doors.mcp_protocol.tools import build_server
 
         return build_server(_ApplicationApi(self._api, self._base_path))
+
+
+def _require_known_origin(request: Request) -> None:
+    """Refuse pages of other sites. Without this, the name of another site that leads to this machine could reach its server.
+
+    Programs send no origin.
+    """
+    origin = request.headers.get("origin")
+    settings = container_of(request).settings
+    if origin is None or {origin, "*"} & set(settings.allowed_origins):
+        return
+    try:
+        known = is_loopback_name(urlsplit(origin).hostname or "") or origin == _origin_of(settings.public_url or "")
+    except ValueError:
+        known = False
+    if known:
+        return
+    raise Forbidden(f"pages of {origin[:200]!r} may not call this server: name the origin in CORS_ORIGINS")
+
+
+def _origin_of(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 async def _watch_connection(receive: Receive, disconnected: anyio.Event, call: anyio.CancelScope) -> None:
