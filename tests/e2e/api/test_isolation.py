@@ -94,6 +94,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("store", "second store", _file_search(["vs_all", "{id}"])),
         Case("document", "filter", _file_search(["vs_all"], filters=_file_filter("{id}")["filters"]), status=200),
     ),
+    "GET /openai/v1/responses/{response_id}": (Case("answer", owner_status=404), Case("tenant")),
+    "DELETE /openai/v1/responses/{response_id}": (Case("answer"),),
     "GET /openai/v1/models": NO_ID,
     "GET /openai/v1/models/{model}": (Case("tenant"), Case("document")),
     "POST /openai/v1/embeddings": (Case("tenant", "model", {"model": "{id}", "input": "eels"}),),
