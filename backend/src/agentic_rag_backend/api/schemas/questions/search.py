@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from agentic_rag_backend.api.doors.permalinks import passage_address
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.documents.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
@@ -22,6 +23,8 @@ from agentic_rag_backend.api.schemas.knowledge.entities import (
 from agentic_rag_backend.application.questions import DualLevelResult
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation, ClaimStatus
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, LevelWeights, Retrieval, ThemeHit, Trace
+
+ADDRESS = "where people read the passage in the console, below PUBLIC_URL or the address of the request; null in a local program"
 
 
 class ContextChunkView(View):
@@ -75,6 +78,7 @@ class CitationView(FilePlace):
     quote: str
     start_char: int
     end_char: int
+    url: str | None = Field(description=ADDRESS)
 
     @classmethod
     def of(cls, citation: Citation) -> CitationView:
@@ -87,6 +91,7 @@ class CitationView(FilePlace):
             quote=citation.quote,
             start_char=citation.start_char,
             end_char=citation.end_char,
+            url=passage_address(citation.document_id, citation.chunk_id),
             **file_place(citation.regions),
         )
 
@@ -179,6 +184,7 @@ class ResultView(View):
     entities: list[EntityView]
     graph_path: list[StepView]
     matched_question: str | None = Field(None, description="the synthetic question by which search found the chunk")
+    url: str | None = Field(description=ADDRESS)
 
     @classmethod
     def of(cls, hit: Hit) -> ResultView:
@@ -200,6 +206,7 @@ class ResultView(View):
             entities=[EntityView.of(entity) for entity in hit.entities],
             graph_path=[StepView.of(step) for step in hit.graph_path],
             matched_question=hit.matched_question,
+            url=passage_address(hit.visible.chunk.document_id, hit.id),
         )
 
 
