@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 ORIGIN = "http://127.0.0.1:8000"
 OTHER_ADDRESSES = {"http://127.0.0.1:9000/token", "$ORIGIN/mcp"}
-"""Addresses that the OpenAPI description lacks: a provider of tokens, and the Model Context Protocol. Other tests run the commands."""
+"""Addresses that the OpenAPI description lacks: a provider of tokens, and the Model Context Protocol. Other tests run them."""
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 _OPERATORS = set("();|&<>")

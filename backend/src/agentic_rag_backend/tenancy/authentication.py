@@ -283,10 +283,10 @@ class Authenticator:
             raise TokenInvalid(f"a token has at most {MAX_TOKEN_CHARACTERS} characters; got {len(token)}")
         holder = await tokens.verify_token(token)
         _require_no_tenant(acting_for)
-        named = await self._directory.tenant_and_flags(holder.tenant)
-        if named is None:
+        match = await self._directory.tenant_and_flags(holder.tenant)
+        if match is None:
             raise no_such_tenant(holder.tenant, tokens.rules.claims.tenant_claim)
-        tenant, flags = named
+        tenant, flags = match
         _require_active(tenant)
         return Principal(tenant, holder.scopes, holder.key_id, flags=flags)
 

@@ -135,10 +135,10 @@ def _require_known_origin(request: Request) -> None:
     if origin is None or {origin, "*"} & set(settings.allowed_origins):
         return
     try:
-        known = is_loopback_name(urlsplit(origin).hostname or "") or origin == _origin_of(settings.public_url or "")
+        is_allowed = is_loopback_name(urlsplit(origin).hostname or "") or origin == _origin_of(settings.public_url or "")
     except ValueError:
-        known = False
-    if known:
+        is_allowed = False
+    if is_allowed:
         return
     raise Forbidden(f"pages of {origin[:200]!r} may not call this server: name the origin in CORS_ORIGINS")
 

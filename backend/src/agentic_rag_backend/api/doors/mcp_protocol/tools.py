@@ -210,13 +210,13 @@ class Tools:
         """Return an answer, and report each of its checked sentences when it is written."""
         try:
             async with aclosing(self._api.stream("/answers", {**_drop_nulls(body), "stream": True})) as events:
-                written = 0
+                count = 0
                 async for name, data in events:
                     if name == "done":
                         return data
                     if name in _REPORTED:
-                        written += 1
-                        await context.report_progress(written, message=_REPORTED[name](data))
+                        count += 1
+                        await context.report_progress(count, message=_REPORTED[name](data))
         except AgenticRagError as error:
             raise _ToolRefused(error) from None
         raise ToolError("the answer ended before it was complete")
