@@ -59,7 +59,7 @@ async def test_a_scope_allows_what_it_says(world: World) -> None:
         assert {await _status(client, *asked) for asked in OPERATORS} == {403}
 
 
-PROBES = ("/health",)
+PROBES = ("/health", "/.well-known")
 
 
 async def test_nothing_but_health_and_the_description_is_open(world: World) -> None:

@@ -16,7 +16,10 @@ MCP_PATH = "/mcp"
 _CLAIMS_OF_SCOPES = ("scope", "scp")
 """Claims whose values clients can ask the provider for. Those of others, such as roles, are granted by people."""
 
-router = APIRouter(tags=["status"])
+router = APIRouter(
+    tags=["status"],
+    responses={404: {"description": "the server accepts keys only", "content": {"application/problem+json": {}}}},
+)
 
 
 class ProtectedResource(BaseModel):
