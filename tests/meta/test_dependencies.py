@@ -22,6 +22,7 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {
     "hatchling": ("backend/pyproject.toml", 'build-backend = "hatchling.build"'),
     "import-linter": ("Makefile", "$(BIN)/lint-imports"),
     "mypy": ("Makefile", "$(BIN)/mypy"),
+    "nanoidp": ("tests/e2e/processes/test_identity_provider.py", '"-m", "nanoidp"'),
     "neo4j-rust-ext": ("docs/reference/dependencies.md", "wire format of the Neo4j driver"),  # the driver imports it
     "pytest-cov": ("Makefile", "--cov="),
     "pytest-timeout": ("pytest.ini", "timeout"),

@@ -91,8 +91,9 @@ def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows:
     assert described == scopes()
 
 
-def test_only_health_is_open_to_callers_without_a_key() -> None:
-    assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready"}
+def test_only_health_and_the_provider_of_tokens_are_open_to_callers_without_a_key() -> None:
+    of_tokens = {f"/.well-known/oauth-protected-resource{path}" for path in ("", "/mcp")}
+    assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready"} | of_tokens
 
 
 def test_routes_that_create_something_require_room_on_the_disk() -> None:

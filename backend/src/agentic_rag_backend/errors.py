@@ -85,6 +85,28 @@ class KeyExpired(Unauthenticated):
     title = "Key expired"
 
 
+class TokenInvalid(Unauthenticated):
+    """The token was not issued by the OpenID provider for this server, or is not valid yet."""
+
+    code = "token_invalid"
+    title = "Token invalid"
+
+
+class TokenExpired(Unauthenticated):
+    """The token has expired."""
+
+    code = "token_expired"
+    title = "Token expired"
+
+
+class IdentityProviderUnavailable(AgenticRagError):
+    """The OpenID provider does not respond with its keys, so tokens cannot be checked."""
+
+    code = "identity_provider_unavailable"
+    status = 503
+    title = "Identity provider unavailable"
+
+
 class Forbidden(AgenticRagError):
     """The credentials do not permit the operation."""
 

@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.tenant import ONLY_OPERATOR
 from agentic_rag_backend.settings_derived import derive_values
 from agentic_rag_backend.settings_endpoints import body_fields, endpoint_address
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
+from agentic_rag_backend.settings_oidc import check_issuer, parse_algorithms, parse_claim_values, parse_list, parse_scopes
 from agentic_rag_backend.settings_operators import MIN_KEY_CHARACTERS, join_operators, parse_pairs, read_pairs
 
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
@@ -98,6 +99,34 @@ class Settings(BaseSettings):
         1.0, ge=0, le=1, description="share of traces that are recorded; a `traceparent` header has priority"
     )
     otel_traces_content: bool = Field(False, description="record questions and answers in traces")
+    oidc_issuer: str | None = Field(
+        None,
+        description="address of the OpenID provider whose tokens are accepted instead of keys, as its tokens spell it; needs "
+        "OIDC_AUDIENCE",
+    )
+    oidc_audience: str = Field(
+        "", description="values of aud that tokens for this server have, separated by commas, such as the address of /mcp"
+    )
+    oidc_algorithms: str = Field("RS256,PS256,ES256,EdDSA", description="algorithms of signatures of tokens, separated by commas")
+    oidc_leeway_s: float = Field(30.0, ge=0, le=300, description="seconds that the clocks of provider and server may differ by")
+    oidc_keys_max_age_s: float = Field(
+        3600.0, ge=60, le=86_400, description="seconds for which the provider's keys are used while it does not respond"
+    )
+    oidc_tenant_claim: str = Field(
+        "tenant", min_length=1, max_length=200, description="claim that names the tenant; names joined by dots reach inner claims"
+    )
+    oidc_tenants: str = Field(
+        "",
+        description="tenant (id or name) of each value of that claim, as VALUE=TENANT pairs separated by commas; empty: the "
+        "value is the id or name",
+    )
+    oidc_scopes_claim: str = Field(
+        "scope", min_length=1, max_length=200, description="claim that has the scopes, as words or a list"
+    )
+    oidc_scopes: str = Field(
+        "read=read,write=write,admin=admin",
+        description="scope of each value of that claim, as VALUE=SCOPE pairs separated by commas; other values grant nothing",
+    )
     max_upload_mb: int = Field(50, ge=1, le=1024, description="maximum size of an uploaded file, MiB")
     max_import_mb: int = Field(
         10_240, ge=1, le=1_048_576, description="maximum size of a tenant archive, MiB; the unpacked size may be ten times larger"
@@ -625,6 +654,35 @@ class Settings(BaseSettings):
             {} if pairs is None else parse_pairs(pairs.get_secret_value(), "OPERATOR_KEYS"),
             {} if file is None else read_pairs(file, "OPERATOR_KEYS_FILE"),
         )
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _check_issuer(cls, value: str | None) -> str | None:
+        return None if value is None else check_issuer(value)
+
+    @field_validator("oidc_algorithms")
+    @classmethod
+    def _check_algorithms(cls, value: str) -> str:
+        parse_algorithms(value)
+        return value
+
+    @field_validator("oidc_tenants")
+    @classmethod
+    def _check_claimed_tenants(cls, value: str) -> str:
+        parse_claim_values(value, "OIDC_TENANTS")
+        return value
+
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _check_claimed_scopes(cls, value: str) -> str:
+        parse_scopes(value)
+        return value
+
+    @model_validator(mode="after")
+    def _check_audience(self) -> Settings:
+        if self.oidc_issuer is not None and not parse_list(self.oidc_audience):
+            raise ValueError("OIDC_ISSUER needs OIDC_AUDIENCE: without it, tokens for other services would be accepted")
+        return self
 
     @field_validator("openai_base_url", "embedding_base_url")
     @classmethod

@@ -126,9 +126,9 @@ WRITTEN: dict[str, tuple[str, str]] = {
     "tenants.import_archive": ("POST /api/v1/tenants/import", "application/gzip"),
 }
 """Operations that are written by hand, because they send files: name in the client → route and media type."""
-OTHER_PROTOCOLS = ("/openai/", "/retrieval", "/v1/", "/v2/")
-"""Addresses of other protocols (OpenAI's, Dify's, Cohere's and Jina's). They exist for the clients of these protocols; what they
-offer is offered by the product's own routes, with typed results and all options.
+OTHER_PROTOCOLS = ("/openai/", "/retrieval", "/v1/", "/v2/", "/.well-known/")
+"""Addresses of other protocols (OpenAI's, Dify's, Cohere's and Jina's, OAuth's). They exist for the clients of these protocols;
+what they offer is offered by the product's own routes, with typed results and all options.
 """
 BASES: dict[str, str] = {
     "datasets": "DatasetFiles",

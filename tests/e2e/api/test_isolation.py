@@ -94,6 +94,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("store", "second store", _file_search(["vs_all", "{id}"])),
         Case("document", "filter", _file_search(["vs_all"], filters=_file_filter("{id}")["filters"]), status=200),
     ),
+    "GET /openai/v1/responses/{response_id}": (Case("answer", owner_status=404), Case("tenant")),
+    "DELETE /openai/v1/responses/{response_id}": (Case("answer"),),
     "GET /openai/v1/models": NO_ID,
     "GET /openai/v1/models/{model}": (Case("tenant"), Case("document")),
     "POST /openai/v1/embeddings": (Case("tenant", "model", {"model": "{id}", "input": "eels"}),),
@@ -145,6 +147,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("document", "condition", _dify_condition("document_id", "{id}"), status=200),
         Case("tenant", "reserved field", _dify_condition("tenant_id", "{id}"), status=200),
     ),
+    "GET /.well-known/oauth-protected-resource": NO_ID,
+    "GET /.well-known/oauth-protected-resource/mcp": NO_ID,
     "GET /health/live": NO_ID,
     "GET /health/ready": NO_ID,
     "GET /metrics": NO_ID,
@@ -560,7 +564,7 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
     if case.fixed is not None:
         path = re.sub(r"\{\w+\}", case.fixed, path, count=1)
     filled = re.sub(r"\{\w+\}", id, path.replace("{page}", "1"))
-    if path.startswith(("/health", *DOORS)):
+    if path.startswith(("/health", "/.well-known", *DOORS)):
         filled = "/" + filled
     body = {} if case.body is None else {"json": put(case.body)}
     response = await client.request(method, filled, params=put(dict(case.query)), headers=put(dict(case.headers)), **body)

@@ -22,7 +22,7 @@ from tests.e2e.api.conftest import Client, World
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WITHIN_S = 60
-OPEN_ROUTES = ("/health",)
+OPEN_ROUTES = ("/health", "/.well-known")
 
 
 async def _change(world: World, client: Client, **values: Any) -> dict[str, Any]:

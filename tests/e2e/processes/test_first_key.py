@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
+from itertools import cycle
+from typing import Any
 
 import httpx
+import httpx2
 import pytest
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
 from site_of_processes import OPERATOR, Site, call
 
 pytestmark = pytest.mark.slow
@@ -25,10 +32,50 @@ def test_of_servers_that_start_at_once_one_issues_the_first_key(site: Site) -> N
         assert answer.status_code == 200, answer.text
 
     _change_keys(running[0].url, running[1].url, tenant["id"])
+    for era in ("auto", "legacy"):
+        asyncio.run(_alternate([server.url for server in running], winner["key"], era))
     (loser,) = [number for number, path in enumerate(kept) if not path.exists()]
     assert running[loser].stop() == 0
     site.await_start(site.start("serve", DATA_DIR=str(site.folder / f"data-{loser}")))
     assert len(call(running[1 - loser].url, "GET", f"/tenants/{tenant['id']}/keys", OPERATOR)) == 3
+
+
+class _Alternating(httpx2.AsyncHTTPTransport):
+    """Sends each request to the next of several servers, as a proxy in front of them does."""
+
+    def __init__(self, urls: list[str]) -> None:
+        super().__init__()
+        self._next_url = cycle(urls)
+        self.requests: Counter[str] = Counter()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = httpx2.URL(next(self._next_url))
+        self.requests[str(url)] += 1
+        request.url = request.url.copy_with(host=url.host, port=url.port)
+        return await super().handle_async_request(request)
+
+
+async def _alternate(urls: list[str], key: str, era: Any) -> None:
+    """One client of the Model Context Protocol is served by two processes behind one address."""
+    transport = _Alternating(urls)
+    async with (
+        httpx2.AsyncClient(transport=transport, headers={"Authorization": f"Bearer {key}"}, timeout=60) as http,
+        McpClient(streamable_http_client("http://rag.test/mcp", http_client=http), mode=era) as client,
+    ):
+        added = await client.call_tool("add_document", {"text": f"The quay of {era} was built in 1911.", "key": era})
+        assert added.structured_content is not None
+        job = {"job_id": added.structured_content["job_id"]}
+        for _ in range(300):
+            followed = await client.call_tool("job", job)
+            assert followed.structured_content is not None
+            if followed.structured_content["job"]["state"] == "succeeded":
+                break
+            await asyncio.sleep(0.1)
+        for _ in range(4):
+            result = await client.call_tool("fetch", {"id": added.structured_content["document_id"]})
+            assert "1911" in str(result.structured_content)
+    assert len(transport.requests) == 2
+    assert min(transport.requests.values()) >= 3
 
 
 def _change_keys(here: str, there: str, tenant: str) -> None:

@@ -13,9 +13,10 @@ from agentic_rag_backend import __version__, console
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.documentation.docs_page import docs_router
 from agentic_rag_backend.api.documentation.openapi import describe
-from agentic_rag_backend.api.doors import dify, rerank_routes
+from agentic_rag_backend.api.doors import dify, protected_resource, rerank_routes
 from agentic_rag_backend.api.doors.mcp_protocol.mcp_requests import McpEndpoint
 from agentic_rag_backend.api.doors.openai_protocol import chat, file_routes, model_routes, response_routes, vector_store_routes
+from agentic_rag_backend.api.doors.protected_resource import MCP_PATH, name_metadata
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.bodies import LargeBodies
 from agentic_rag_backend.api.responses.error_responses import Methods, install_error_handlers
@@ -71,6 +72,18 @@ _ROUTERS = (
     transfer,
 )
 """Modules of the versioned routes, in the order of the documentation."""
+_DOORS = (
+    chat,
+    response_routes,
+    model_routes,
+    file_routes,
+    vector_store_routes,
+    dify,
+    rerank_routes,
+    protected_resource,
+    console,
+)
+"""Modules of the routes of other protocols, and of the console."""
 
 
 def create_app(container: Container) -> FastAPI:
@@ -89,7 +102,7 @@ def create_app(container: Container) -> FastAPI:
     )
     # The middleware that is added last receives a request first.
     app.add_middleware(Methods)
-    app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)
+    app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s, challenge=name_metadata)
     if container.settings.cors_origins:
         app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
@@ -97,12 +110,12 @@ def create_app(container: Container) -> FastAPI:
     for router in _ROUTERS:
         versioned.include_router(router.router)
     app.include_router(versioned)
-    for door in (chat, response_routes, model_routes, file_routes, vector_store_routes, dify, rerank_routes, console):
+    for door in _DOORS:
         app.include_router(door.router)
     app.include_router(probes.router)
     app.include_router(prometheus.router)
     app.include_router(docs_router(BASE_PATH))
-    app.router.routes.append(Route("/mcp", McpEndpoint(app, BASE_PATH), methods=["POST"]))
+    app.router.routes.append(Route(MCP_PATH, McpEndpoint(app, BASE_PATH), methods=["POST"]))
     describe(app, base_path=BASE_PATH)
     return app
 

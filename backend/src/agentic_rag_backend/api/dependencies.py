@@ -19,6 +19,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
 from agentic_rag_backend.answering.service import FALLBACK_SHARE
+from agentic_rag_backend.api.doors.permalinks import use_links
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container.services import Container
@@ -70,7 +71,7 @@ Process = Annotated[Container, Depends(_process)]
 
 
 async def _secret(
-    authorization: Annotated[str | None, Header(description="`Bearer KEY`")] = None,
+    authorization: Annotated[str | None, Header(description="`Bearer KEY`, or `Bearer TOKEN` of the OpenID provider")] = None,
     x_api_key: Annotated[str | None, Header(description="the key, instead of Authorization")] = None,
 ) -> str | None:
     return _key(authorization, x_api_key)
@@ -139,6 +140,7 @@ class Requires:
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         check_scope(caller, self.scope)
         request.state.principal = caller
+        use_links(request)
         return caller
 
 

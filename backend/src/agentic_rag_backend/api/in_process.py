@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
 import httpx2
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 _CLIENT = ("127.0.0.1", 0)
+_IN_PROCESS = "agentic_rag.in_process"
 
 
 class InProcessTransport(httpx2.AsyncBaseTransport):
@@ -113,4 +114,10 @@ def _make_scope(request: httpx2.Request) -> dict[str, Any]:
         "headers": [(name.lower(), value) for name, value in request.headers.raw],
         "server": (request.url.host, request.url.port),
         "client": _CLIENT,
+        "extensions": {_IN_PROCESS: {}},
     }
+
+
+def is_in_process(scope: Scope) -> bool:
+    """Return whether a request came through `InProcessTransport`. Its address leads nowhere."""
+    return _IN_PROCESS in scope.get("extensions", ())

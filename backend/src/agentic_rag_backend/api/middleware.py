@@ -6,8 +6,9 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -27,6 +28,7 @@ _log = get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Routes that load balancers and collectors call every few seconds."""
+Challenge = Callable[[Scope], str | None]
 _UNMATCHED = "unmatched"
 """Route label in the metrics for requests that match no route."""
 
@@ -36,11 +38,13 @@ class RequestContext:
 
     Args:
         timeout_s: maximum seconds of a request; `lift_timeout` removes the limit for one request.
+        challenge: returns a further parameter of ``WWW-Authenticate`` for a request, or None.
     """
 
-    def __init__(self, app: ASGIApp, *, timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, *, timeout_s: float, challenge: Challenge | None = None) -> None:
         self._app = app
         self._timeout_s = timeout_s
+        self._challenge = challenge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -51,6 +55,7 @@ class RequestContext:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         response = _Response(send, request_id, scope["method"])
+        response.challenge = None if self._challenge is None else partial(self._challenge, scope)
         door = name_door(scope["path"])
         headers = dict(Headers(scope=scope)) if is_recording() else {}
         with (
@@ -180,6 +185,7 @@ class _Response:
         self.status = 0
         self.started = False
         self.timeout: asyncio.Timeout | None = None
+        self.challenge: Callable[[], str | None] | None = None
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -189,10 +195,19 @@ class _Response:
             headers["X-Request-Id"] = self._request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
+            if self.status == HTTPStatus.UNAUTHORIZED and self.challenge is not None:
+                _add_challenge(headers, self.challenge())
             if headers.get("content-type", "").startswith("text/event-stream") and self.timeout is not None:
                 self.first_byte_s = time.perf_counter() - self.received_at
                 self.timeout.reschedule(None)
         await self._send(message)
+
+
+def _add_challenge(headers: MutableHeaders, parameter: str | None) -> None:
+    """Add a parameter to ``WWW-Authenticate``."""
+    challenge = headers.get("www-authenticate", "")
+    if parameter is not None and challenge:
+        headers["WWW-Authenticate"] = f"{challenge}{',' if '=' in challenge else ''} {parameter}"
 
 
 def _request_id(header: str | None) -> str:

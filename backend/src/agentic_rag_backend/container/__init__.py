@@ -42,6 +42,8 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         stack.push_async_callback(container.experiments.write_outcomes)
         stack.push_async_callback(container.feedback.write_answers)
         stack.push_async_callback(container.key_uses.write_uses)
+        if container.tokens is not None:
+            stack.push_async_callback(container.tokens.close)
         writers = {
             "usage": container.usage.run(),
             "answers": container.feedback.run(),

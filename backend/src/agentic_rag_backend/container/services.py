@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.answering.answerability.grading import AnswerabilityGrader
@@ -23,6 +24,7 @@ from agentic_rag_backend.answering.similarity import RelativeSimilarity
 from agentic_rag_backend.container.adapters import Adapters
 from agentic_rag_backend.container.deployment import local_folders
 from agentic_rag_backend.container.models import rerank_defaults
+from agentic_rag_backend.container.openid import create_verifier
 from agentic_rag_backend.container.options import (
     SearchCaches,
     agentic_options,
@@ -123,6 +125,9 @@ from agentic_rag_backend.transfer.exporting import Exporter, ExportSource
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
 from agentic_rag_backend.transfer.service import TransferService
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.tenancy.oidc.token_verifier import TokenVerifier
 
 FIRST_WORKFLOW = {
     JobKind.INGEST: INGEST,
@@ -271,7 +276,13 @@ class Container:
             metrics_key=metrics_key.get_secret_value() if metrics_key else None,
             wrong_keys=WrongKeys(self.settings.max_wrong_keys_per_client),
             key_uses=self.key_uses,
+            tokens=self.tokens,
         )
+
+    @cached_property
+    def tokens(self) -> TokenVerifier | None:
+        """Verifies tokens of the OpenID provider. None: there is no provider."""
+        return create_verifier(self.settings)
 
     @cached_property
     def key_uses(self) -> KeyUses:

@@ -72,7 +72,7 @@ def configure_logging(*, level: str, format: Literal["console", "json"]) -> None
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "alembic", "sqlalchemy", "uvicorn.access"):
+    for name in ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "alembic", "mcp", "sqlalchemy", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -1,4 +1,4 @@
-"""Authentication of callers by their keys, and lock-out of clients that send many wrong keys.
+"""Authentication of callers by their keys or tokens, and lock-out of clients that send many wrong keys.
 
 A tenant's key has 256 random bits and cannot be guessed, so it is checked whatever its client sent before: clients behind one
 address do not lock each other out. People choose the operator's key and the key of the metrics. A client that is locked out
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.tenant import (
@@ -42,12 +42,17 @@ from agentic_rag_backend.errors import (
     KeyRevoked,
     NotFound,
     TenantSuspended,
+    TokenInvalid,
     TooManyWrongKeys,
     Unauthenticated,
 )
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.key_uses import KeyUses
+from agentic_rag_backend.tenancy.oidc.claims import no_such_tenant
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.tenancy.oidc.token_verifier import TokenVerifier
 
 _SHOWN_CHARACTERS = 128
 
@@ -145,6 +150,7 @@ KEY_PREFIX = "ark_"
 _SECRET_BYTES = 32
 _SHOWN_SECRET_CHARACTERS = 8
 MAX_KEY_CHARACTERS = 256
+MAX_TOKEN_CHARACTERS = 16_384
 OPERATOR_KEY_ID = "operator"
 """Id of OPERATOR_KEY. A key of OPERATOR_KEYS has this id, a colon, and its name."""
 
@@ -164,6 +170,11 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def is_token(secret: str) -> bool:
+    """Return whether a secret has the form of a signed token (JWT): three parts. Keys of tenants contain no dots."""
+    return secret.count(".") == 2 and not secret.startswith(KEY_PREFIX)
+
+
 class Authenticator:
     """Turns secrets into principals. It reads the directory at every call, so every process refuses a revoked key immediately.
 
@@ -172,6 +183,7 @@ class Authenticator:
         metrics_key: a key that reads metrics and nothing else.
         wrong_keys: counts the wrong keys of clients. Callers that name no client are not counted.
         key_uses: notes the uses of tenants' keys. None: nobody does.
+        tokens: verifies tokens of an OpenID provider. None: there is no provider, and a token is an unknown key.
     """
 
     def __init__(
@@ -182,12 +194,14 @@ class Authenticator:
         metrics_key: str | None = None,
         wrong_keys: WrongKeys | None = None,
         key_uses: KeyUses | None = None,
+        tokens: TokenVerifier | None = None,
     ) -> None:
         self._directory = directory
         self._operators = {secret_hash(key): name for name, key in operators.items()}
         self._metrics = {secret_hash(metrics_key): "metrics"} if metrics_key else {}
         self._wrong_keys = wrong_keys or WrongKeys(0)
         self._key_uses = key_uses
+        self._tokens = tokens
 
     def find_operator(self, secret: str | None, *, client: str | None = None) -> str | None:
         """Return the name of the operator whose key ``secret`` is, in constant time. A client that is locked out gets None."""
@@ -219,6 +233,8 @@ class Authenticator:
         Raises:
             Unauthenticated: the key is missing or unknown.
             KeyRevoked, KeyExpired: the key worked earlier.
+            TokenInvalid, TokenExpired: the token does not work. It is not a guess, so it does not count as a wrong key.
+            IdentityProviderUnavailable: the token cannot be checked.
             TooManyWrongKeys: the key is unknown, and so were many keys of the client before.
             TenantSuspended: the tenant is suspended. The operator may still read.
             Forbidden: the tenant is being imported or deleted, or a tenant's key names another tenant.
@@ -227,18 +243,20 @@ class Authenticator:
         """
         if not secret:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
-        if len(secret) > MAX_KEY_CHARACTERS:
+        tokens = self._tokens if is_token(secret) else None
+        if tokens is None and len(secret) > MAX_KEY_CHARACTERS:
             raise self._count_wrong_key(client, f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
         operator = self.find_operator(secret, client=client)
         if operator is not None:
             return await self._as_operator(acting_for, operator)
+        if tokens is not None:
+            return await self._as_holder(tokens, secret, acting_for)
         credential = await self._directory.authenticate(secret_hash(secret))
         if credential is None:
             raise self._count_wrong_key(client, "the key is unknown")
         now = datetime.now(UTC)
         _require_valid(credential, now)
-        if acting_for is not None:
-            raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key acts for its own tenant")
+        _require_no_tenant(acting_for)
         _require_active(credential.principal.tenant)
         if self._key_uses is not None:
             self._key_uses.note_use(credential, now)
@@ -271,6 +289,19 @@ class Authenticator:
             flags=await self._directory.flags(tenant.id),
         )
 
+    async def _as_holder(self, tokens: TokenVerifier, token: str, acting_for: str | None) -> Principal:
+        """Return the holder of a token, for the tenant that the token names."""
+        if len(token) > MAX_TOKEN_CHARACTERS:
+            raise TokenInvalid(f"a token has at most {MAX_TOKEN_CHARACTERS} characters; got {len(token)}")
+        holder = await tokens.verify_token(token)
+        _require_no_tenant(acting_for)
+        match = await self._directory.tenant_and_flags(holder.tenant)
+        if match is None:
+            raise no_such_tenant(holder.tenant, tokens.rules.claims.tenant_claim)
+        tenant, flags = match
+        _require_active(tenant)
+        return Principal(tenant, holder.scopes, holder.key_id, flags=flags)
+
     async def local_principal(self, tenant_id: TenantId) -> Principal:
         """Return a principal for a caller in this process (the CLI, a Python program), which has the stores open.
 
@@ -297,6 +328,11 @@ def _read_access(text: str) -> Access:
     if filter is None:
         raise InvalidRequest("the filter of the key has no comparison, so the key is refused; ask the operator for another")
     return Access(text, filter)
+
+
+def _require_no_tenant(acting_for: str | None) -> None:
+    if acting_for is not None:
+        raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key or token acts for its own tenant")
 
 
 def _require_valid(credential: Credential, now: datetime) -> None:

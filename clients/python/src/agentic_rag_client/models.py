@@ -184,6 +184,7 @@ class Citation(Model):
     quote: str = ABSENT
     start_char: int = ABSENT
     end_char: int = ABSENT
+    url: str | None = ABSENT
 
 
 class Claim(Model):
@@ -1117,6 +1118,7 @@ class Result(Model):
     entities: list[Entity] = ABSENT
     graph_path: list[Step] = ABSENT
     matched_question: str | None = None
+    url: str | None = ABSENT
 
 
 class Run(Model):

@@ -15,6 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from tests.e2e.api.conftest import Client, World
 
+from agentic_rag_backend.api.in_process import InProcessTransport
+from agentic_rag_backend.application.questions import AnswerWriting
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUESTION = "Why was the tidal barrage delayed?"
@@ -24,7 +27,7 @@ Era = Literal["auto", "legacy"]
 @asynccontextmanager
 async def connect(world: World, caller: Client, era: Era = "auto") -> AsyncIterator[McpClient]:
     """Yield the official client of a caller."""
-    transport = httpx2.ASGITransport(world.app, raise_app_exceptions=False)
+    transport = InProcessTransport(world.app)
     headers = {"Authorization": f"Bearer {caller.caller.key}"}
     async with (
         httpx2.AsyncClient(transport=transport, headers=headers) as http,
@@ -164,6 +167,24 @@ async def test_without_a_key_nothing_is_served(world: World) -> None:
         response = await world.nobody.http.post("/mcp", json=body, headers=sent)
         assert response.status_code == 401
         assert response.headers["www-authenticate"] == "Bearer"
+    for path in ("", "/mcp"):  # no provider issues tokens
+        described = await world.nobody.http.get(f"/.well-known/oauth-protected-resource{path}")
+        assert (described.status_code, described.json()["code"]) == (404, "not_found")
+
+
+async def test_pages_of_other_sites_are_refused(world: World) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {world.alpha_reader.caller.key}"}
+    for origin, status in (
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://[", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost:6274", 200),
+        ("http://127.0.0.1", 200),
+    ):
+        response = await world.nobody.http.post("/mcp", json=body, headers={**headers, "Origin": origin, "Host": "evil.example"})
+        assert response.status_code == status, origin
 
 
 async def test_an_initialisation_of_the_year_2025(world: World) -> None:
@@ -180,3 +201,59 @@ async def test_an_initialisation_of_the_year_2025(world: World) -> None:
     assert (await world.nobody.http.post("/mcp", json=large, headers=headers)).status_code == 413
     for method in ("GET", "DELETE"):  # there are no sessions
         assert (await world.nobody.http.request(method, "/mcp", headers=headers)).status_code == 405
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_progress_of_an_answer_is_its_checked_sentences(world: World, era: Era) -> None:
+    reports: list[tuple[float, str | None]] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, message))
+
+    async with connect(world, world.alpha_writer, era) as client:
+        plain = await call(client, "ask", question=QUESTION)
+        followed = await client.call_tool("ask", {"question": QUESTION}, progress_callback=report)
+        assert followed.structured_content is not None
+        assert {**followed.structured_content, "answer_id": ""} == {**plain, "answer_id": ""}
+        assert [progress for progress, _ in reports] == list(range(1, len(reports) + 1))
+        assert "".join(message or "" for _, message in reports[1:]).replace(" ", "") == plain["answer"].replace(" ", "")
+        reports.clear()
+        added = await client.call_tool("add_document", {"text": f"A quay of {era}.", "key": era}, progress_callback=report)
+        assert added.structured_content is not None
+        assert (await call(client, "job", job_id=added.structured_content["job_id"]))["job"]["state"] == "succeeded"
+        assert reports[-1][1] == "succeeded"
+    await world.alpha.delete(f"/documents/{added.structured_content['document_id']}")
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+@pytest.mark.parametrize("with_progress", [False, True])
+async def test_a_client_that_leaves_ends_its_answer(
+    world: World, era: Era, with_progress: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(*_: Any, **__: Any) -> Any:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async def hang_in_stream(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        yield await hang()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        """Wants to know the progress."""
+
+    async def ask_and_wait() -> None:
+        async with connect(world, world.alpha_reader, era) as client:
+            await client.call_tool("ask", {"question": QUESTION}, progress_callback=report if with_progress else None)
+
+    monkeypatch.setattr(AnswerWriting, "write_answer", hang)
+    monkeypatch.setattr(AnswerWriting, "stream_answer", hang_in_stream)
+    task = asyncio.create_task(ask_and_wait())
+    await asyncio.wait_for(started.wait(), 10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(ended.wait(), 10)

@@ -167,3 +167,11 @@ async def test_a_stream_that_fails_says_so(client: openai.AsyncOpenAI, monkeypat
     assert events[-1].type == "response.failed"
     assert events[-1].response.error.message == "the language model did not answer"
     assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+async def test_a_response_is_not_stored(world: World, client: openai.AsyncOpenAI) -> None:
+    reply = await client.responses.create(model="auto", input="Why was the tidal barrage delayed?", store=True)
+    assert reply.to_dict()["store"] is False
+    for request in (client.responses.retrieve, client.responses.delete):
+        with pytest.raises(openai.NotFoundError, match="not stored"):
+            await request(reply.id)

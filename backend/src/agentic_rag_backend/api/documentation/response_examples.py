@@ -39,6 +39,7 @@ _REQUEST = "req_9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 _BEGUN, _ENDED = "2026-03-02T09:30:00Z", "2026-03-02T09:30:04Z"
 _TEXT = "The Harbour Authority began the tidal barrage in May 2019."
 _DETAIL = "The delay was caused by a cracked caisson."
+_ADDRESS = "https://rag.example/console/#/d/0b6f1d9c-8a63-4c1e-9b5d-3e1c2a7f4d10?chunk=6f2d1c3b-5a4e-5d7f-8091-a2b3c4d5e6f7"
 
 VALUES: Mapping[str, Any] = {
     # --- identities, names, times
@@ -242,6 +243,8 @@ VALUES: Mapping[str, Any] = {
     "grounded": True,
     "marker": 1,
     "quote": _DETAIL,
+    "CitationView.url": _ADDRESS,
+    "ResultView.url": _ADDRESS,
     "ClaimView.text": _DETAIL,
     "supported": True,
     "reason": None,

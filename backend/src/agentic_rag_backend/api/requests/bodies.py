@@ -97,7 +97,7 @@ class GuardedRoute(APIRoute):
             bytes_allowed = limit(request)
             async with _reserve_memory(request):
                 timeout_s = container_of(request).settings.body_timeout_s
-                bounded = _bound_body(request, bytes_allowed, timeout_s)
+                bounded = bound_body(request, bytes_allowed, timeout_s)
                 return await handle(Request(request.scope, bounded))
 
         return guarded
@@ -172,7 +172,7 @@ def _reserve_memory(request: Request) -> AbstractAsyncContextManager[None]:
     return bodies.of(getattr(request.state, "tenant", ""))
 
 
-def _bound_body(request: Request, limit: int, timeout_s: float) -> Receive:
+def bound_body(request: Request, limit: int, timeout_s: float) -> Receive:
     """Return ``receive`` with a limit. It counts the bytes that arrive, because Content-Length may be wrong or absent."""
     declared = request.headers.get("content-length", "")
     receive, received, complete = request.receive, 0, False

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound, TokenExpired, TokenInvalid
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.wording import describe_value, message_of, shorten_line
 
@@ -78,6 +78,7 @@ _log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
 """Default of ``Retry-After`` in seconds, by status."""
+_TOKEN_ERRORS = (TokenInvalid, TokenExpired)
 _MAX_SHOWN = 200
 _MAX_FIELD = 200
 _MAX_ERRORS, _MAX_SUMMED = 20, 3
@@ -111,7 +112,8 @@ def problem_headers(error: AgenticRagError) -> dict[str, str]:
     if retry_after_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
     if error.status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
+        refused = f' error="invalid_token", error_description="{error.title}"' if isinstance(error, _TOKEN_ERRORS) else ""
+        headers["WWW-Authenticate"] = f"Bearer{refused}"
     if error.status == HTTPStatus.REQUEST_TIMEOUT:
         headers["Connection"] = "close"  # the rest of the request must not be read as another request
     return headers

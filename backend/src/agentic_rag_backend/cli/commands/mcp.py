@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.command import Session
@@ -28,6 +28,10 @@ class _ClientApi:
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the ``data`` of a POST."""
         return await self._client.post(path, body)
+
+    def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        """Yield the events of a POST."""
+        return self._client.events(path, body)
 
 
 async def serve_tools(session: Session) -> None:

@@ -25,7 +25,7 @@ from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.questions import AnswerRequest, read_request
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 
 router = APIRouter(prefix=OPENAI_PATH, tags=["openai"], route_class=OpenAIRoute, responses=ERRORS)
 MAX_STORES = 10
@@ -174,6 +174,22 @@ def _make_form(request: Request, body: ResponseBody, question: str | None) -> Re
         "metadata": body.metadata or {},
     }
     return ResponseForm(Permalinks.of(request), shared, question, _RESULTS in (body.include or ()))
+
+
+@router.get("/responses/{response_id}", response_model=ResponseObject, summary="404: responses are not stored")
+async def get_response(caller: Reader, response_id: str) -> Any:
+    """Explain that responses are not stored. An answer leaves only ids behind, whatever `store` says."""
+    raise _not_stored(response_id)
+
+
+@router.delete("/responses/{response_id}", response_model=ResponseObject, summary="404: responses are not stored")
+async def delete_response(caller: Reader, response_id: str) -> Any:
+    """Explain that there is nothing to delete: responses are not stored."""
+    raise _not_stored(response_id)
+
+
+def _not_stored(response_id: str) -> NotFound:
+    return NotFound(f"response {response_id[:80]!r} is not stored: responses are sent once, and 'store' is always false")
 
 
 async def _select_stores(services: Application, caller: Principal, tool: FileSearchTool | None) -> Filter | None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from agentic_rag_backend.api.doors.permalinks import passage_address
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.documents.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.documents.places import FilePlace, file_place
@@ -19,52 +20,17 @@ from agentic_rag_backend.api.schemas.knowledge.entities import (
     ContradictionView,
     EntityView,
 )
+from agentic_rag_backend.api.schemas.questions.passage_chunks import (
+    ContextChunkView,
+    MatchedChunkView,
+    context_chunks,
+    matched_chunks,
+)
 from agentic_rag_backend.application.questions import DualLevelResult
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation, ClaimStatus
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, LevelWeights, Retrieval, ThemeHit, Trace
 
-
-class ContextChunkView(View):
-    """A chunk of a result's passage that is read around the matched ones."""
-
-    id: str
-    ordinal: int = Field(description="position in the document, from 0")
-    start_char: int
-    end_char: int
-
-
-class MatchedChunkView(ContextChunkView):
-    """A chunk of a result's passage that the search matched."""
-
-    score: float
-
-
-def matched_chunks(hit: Hit) -> list[MatchedChunkView]:
-    """Return the chunks of a hit's passage that matched, best first."""
-    chunks = {chunk.id: chunk for chunk in (hit.parent.chunks if hit.parent is not None else (hit.visible.chunk,))}
-    return [
-        MatchedChunkView(
-            id=match.id,
-            ordinal=chunks[match.id].ordinal,
-            start_char=chunks[match.id].location.start_char,
-            end_char=chunks[match.id].location.end_char,
-            score=match.score,
-        )
-        for match in hit.matched
-    ]
-
-
-def context_chunks(hit: Hit) -> list[ContextChunkView]:
-    """Return the other chunks of a hit's passage, in reading order. None if the strategy records no matches."""
-    matched = {match.id for match in hit.matched}
-    chunks = hit.parent.chunks if hit.parent is not None and matched else ()
-    return [
-        ContextChunkView(
-            id=chunk.id, ordinal=chunk.ordinal, start_char=chunk.location.start_char, end_char=chunk.location.end_char
-        )
-        for chunk in chunks
-        if chunk.id not in matched
-    ]
+ADDRESS = "where people read the passage in the console, below PUBLIC_URL or the address of the request; null in a local program"
 
 
 class CitationView(FilePlace):
@@ -75,6 +41,7 @@ class CitationView(FilePlace):
     quote: str
     start_char: int
     end_char: int
+    url: str | None = Field(description=ADDRESS)
 
     @classmethod
     def of(cls, citation: Citation) -> CitationView:
@@ -87,6 +54,7 @@ class CitationView(FilePlace):
             quote=citation.quote,
             start_char=citation.start_char,
             end_char=citation.end_char,
+            url=passage_address(citation.document_id, citation.chunk_id),
             **file_place(citation.regions),
         )
 
@@ -179,6 +147,7 @@ class ResultView(View):
     entities: list[EntityView]
     graph_path: list[StepView]
     matched_question: str | None = Field(None, description="the synthetic question by which search found the chunk")
+    url: str | None = Field(description=ADDRESS)
 
     @classmethod
     def of(cls, hit: Hit) -> ResultView:
@@ -200,6 +169,7 @@ class ResultView(View):
             entities=[EntityView.of(entity) for entity in hit.entities],
             graph_path=[StepView.of(step) for step in hit.graph_path],
             matched_question=hit.matched_question,
+            url=passage_address(hit.visible.chunk.document_id, hit.id),
         )
 
 

@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import LABEL_NAME, Tenant, TenantChange, TenantId, TenantState, require_tenant
-from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.errors import Conflict, InvalidScope, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.operations import (
@@ -91,6 +91,20 @@ def tenant_by_name(connection: Connection, name: str) -> Tenant | None:
     """Return the tenant of that name."""
     row = connection.execute(select(tenants).where(tenants.c.name == name)).mappings().first()
     return None if row is None else tenant_from(row)
+
+
+def tenant_and_flags(connection: Connection, name_or_id: str) -> tuple[Tenant, Mapping[str, Any]] | None:
+    """Return the tenant with an id or a name, and its flags, in one statement. None: there is none, or it is being deleted.
+
+    A text of the form of an id is never read as a name.
+    """
+    try:
+        condition = tenants.c.tenant_id == TenantId(name_or_id).value
+    except InvalidScope:
+        condition = tenants.c.name == name_or_id
+    statement = select(tenants).where(condition, tenants.c.state != TenantState.DELETING.value)
+    row = connection.execute(statement).mappings().first()
+    return None if row is None else (tenant_from(row), row["flags"] or {})
 
 
 def list_tenants(
@@ -241,6 +255,7 @@ class TenantDirectory(CataloguePart):
     create = write(create)
     tenant = read(read_tenant)
     tenant_by_name = read(tenant_by_name)
+    tenant_and_flags = read(tenant_and_flags)
     tenants = read(list_tenants)
     known = read(known)
     removed = read(removed)

@@ -1,0 +1,1 @@
+"""Tokens of an OpenID provider, which callers send instead of keys."""
