@@ -30,6 +30,7 @@ from agentic_rag_backend.api.routers import (
     labels,
     probes,
     prometheus,
+    quotas,
     search,
     status,
     tenants,
@@ -68,6 +69,7 @@ _ROUTERS = (
     evaluation_scores,
     usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
+    quotas,
     transfer,
 )
 """Modules of the versioned routes, in the order of the documentation."""
@@ -126,6 +128,8 @@ def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
             "Content-Location",
             "X-Request-Id",
             "Retry-After",
+            "RateLimit",
+            "RateLimit-Policy",
             "Idempotency-Replayed",
             "Content-Disposition",
         ],

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentic_rag_backend.api.doors.door_names import name_door
-from agentic_rag_backend.api.responses.error_responses import crash, problem
+from agentic_rag_backend.api.responses.error_responses import crash, problem, rate_headers
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import count_request
@@ -46,12 +46,14 @@ class RequestContext:
         request_id = _request_id(Headers(scope=scope).get("x-request-id"))
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
-        response = _Response(send, request_id, scope["method"])
+        response = _Response(send, request_id, scope["method"], state)
         door = name_door(scope["path"])
         with structlog.contextvars.bound_contextvars(request_id=request_id, door=door):
             try:
                 await self._serve(scope, receive, response)
             finally:
+                if (admission := state.get("admission")) is not None:
+                    admission.leave()
                 _report(scope, response, door, tenant=state.get("tenant"))
                 # The endpoint may have bound more values, such as the tenant. They end with the request.
                 structlog.contextvars.clear_contextvars()
@@ -155,8 +157,9 @@ def _template(path: str, route: str | None) -> str:
 class _Response:
     """Records the status and start of a response, and adds the request id to it."""
 
-    def __init__(self, send: Send, request_id: str, method: str) -> None:
+    def __init__(self, send: Send, request_id: str, method: str, state: Mapping[str, Any]) -> None:
         self._send = send
+        self._state = state
         self._request_id = request_id
         self.method = method
         """Method of the caller. `Methods` turns a HEAD into a GET."""
@@ -175,6 +178,8 @@ class _Response:
             headers["X-Request-Id"] = self._request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
+            if (admission := self._state.get("admission")) is not None:
+                headers.update(rate_headers(admission.list_states()))
             if headers.get("content-type", "").startswith("text/event-stream") and self.timeout is not None:
                 self.first_byte_s = time.perf_counter() - self.received_at
                 self.timeout.reschedule(None)

@@ -42,11 +42,13 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         stack.push_async_callback(container.experiments.write_outcomes)
         stack.push_async_callback(container.feedback.write_answers)
         stack.push_async_callback(container.key_uses.write_uses)
+        stack.push_async_callback(container.quotas.places.return_places)
         writers = {
             "usage": container.usage.run(),
             "answers": container.feedback.run(),
             "outcomes": container.experiments.run(),
             "key-uses": container.key_uses.run(),
+            "request-places": container.quotas.places.run(),
         }
         writing = [asyncio.create_task(work, name=name) for name, work in writers.items()]
         stack.push_async_callback(asyncio.wait, writing)

@@ -19,7 +19,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agentic_rag_backend.domain.tenant import ONLY_OPERATOR, Credential, Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.tenant import (
+    ONLY_OPERATOR,
+    OPERATOR_KEY_ID,
+    Credential,
+    Principal,
+    Scope,
+    Tenant,
+    TenantId,
+    TenantState,
+)
 from agentic_rag_backend.errors import (
     AgenticRagError,
     Forbidden,
@@ -132,8 +141,6 @@ KEY_PREFIX = "ark_"
 _SECRET_BYTES = 32
 _SHOWN_SECRET_CHARACTERS = 8
 MAX_KEY_CHARACTERS = 256
-OPERATOR_KEY_ID = "operator"
-"""Id of OPERATOR_KEY. A key of OPERATOR_KEYS has this id, a colon, and its name."""
 
 
 def new_secret() -> str:

@@ -19,6 +19,8 @@ from agentic_rag_client.parameters import (
     JobState,
     Parameter,
     ProposalStatus,
+    QuotaName,
+    QuotaScope,
     Rating,
     Scope,
     TenantState,
@@ -704,6 +706,7 @@ class Key(Model):
     last_used_at: datetime | None = ABSENT
     replaced_by: str | None = ABSENT
     revoked_at: datetime | None = ABSENT
+    quota: dict[str, float | None] = ABSENT
     key: str | None = None
 
 
@@ -875,6 +878,18 @@ class Outcome(Model):
     error: str | None = ABSENT
 
 
+class OwnTenant(Model):
+    """The caller's tenant, with what is used of its limits and of those of the key."""
+
+    id: str = ABSENT
+    name: str = ABSENT
+    state: TenantState | str = ABSENT
+    labels: dict[str, str] = ABSENT
+    quota: dict[str, float | None] = ABSENT
+    created_at: datetime = ABSENT
+    limits: list[QuotaUse] = ABSENT
+
+
 class Page(Model):
     """A page with the place of each line. ``visible_box`` and ``rotation`` say which part of the page its picture shows."""
 
@@ -996,6 +1011,24 @@ class Question(Model):
 
 class QuestionsForgotten(Model):
     questions: int = ABSENT
+
+
+class Quota(Model):
+    """The limits that were set, by name, and what is used of all limits that apply."""
+
+    quota: dict[str, float | None] = ABSENT
+    limits: list[QuotaUse] = ABSENT
+
+
+class QuotaUse(Model):
+    """What is used of a limit."""
+
+    name: QuotaName | str = ABSENT
+    scope: QuotaScope | str = ABSENT
+    limit: float = ABSENT
+    used: float = ABSENT
+    resets_at: datetime | None = ABSENT
+    warning: bool = ABSENT
 
 
 class RaptorNode(Model):
@@ -1287,6 +1320,7 @@ class Tenant(Model):
     name: str = ABSENT
     state: TenantState | str = ABSENT
     labels: dict[str, str] = ABSENT
+    quota: dict[str, float | None] = ABSENT
     created_at: datetime = ABSENT
 
 
@@ -1397,6 +1431,7 @@ class UsageReport(Model):
     documents: int = ABSENT
     chunks: int = ABSENT
     bytes: int = ABSENT
+    quota: list[QuotaUse] = ABSENT
 
 
 class VectorIndexRun(Model):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
+from agentic_rag_backend.api.schemas.quotas import QuotaUseView
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.quota import QuotaName, QuotaUse
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import MAX_LABEL_CHARACTERS, MAX_LABELS, ApiKey, Scope, Tenant, TenantChange, TenantState
 from agentic_rag_backend.retrieval.options.filters import AsOf
@@ -42,6 +45,7 @@ class TenantView(View):
     name: str
     state: TenantState
     labels: dict[str, str]
+    quota: dict[QuotaName, float | None] = Field(description="limits that the operator set, by name; null: no limit")
     created_at: datetime
 
     @classmethod
@@ -52,8 +56,20 @@ class TenantView(View):
             name=tenant.name,
             state=tenant.state,
             labels=dict(tenant.labels),
+            quota=dict(tenant.quota),
             created_at=tenant.created_at,
         )
+
+
+class OwnTenantView(TenantView):
+    """The caller's tenant, with what is used of its limits and of those of the key."""
+
+    limits: list[QuotaUseView]
+
+    @classmethod
+    def with_limits(cls, tenant: Tenant, uses: Iterable[QuotaUse]) -> OwnTenantView:
+        """Return the view of the caller's tenant."""
+        return cls(**TenantView.of(tenant).model_dump(), limits=QuotaUseView.list_of(uses))
 
 
 class NewKey(Body):
@@ -91,6 +107,7 @@ class KeyView(View):
     last_used_at: datetime | None = Field(description="exact to a minute")
     replaced_by: str | None = Field(description="id of the key that a rotation issued instead")
     revoked_at: datetime | None
+    quota: dict[QuotaName, float | None] = Field(description="limits of the key, by name; null: no limit")
     key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
     @classmethod
@@ -106,6 +123,7 @@ class KeyView(View):
             last_used_at=key.last_used_at,
             replaced_by=key.replaced_by,
             revoked_at=key.revoked_at,
+            quota=dict(key.quota),
             key=secret,
         )
 

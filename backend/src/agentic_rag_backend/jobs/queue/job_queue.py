@@ -9,12 +9,16 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection, Engine
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
+from agentic_rag_backend.fairness import QuotaWait
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
@@ -34,8 +38,8 @@ from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, Claimed
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 from agentic_rag_backend.telemetry.logs import get_logger
 
-Returned = Callable[[TenantId, str, int], Awaitable[None]]
-"""Called with ``(tenant, job_id, attempt)`` when a job waits again because its process has ended."""
+Returned = Callable[..., Awaitable[None]]
+"""Called with ``(tenant, job_id, attempt, message=…)`` when a job waits again. ``message`` None: its process has ended."""
 
 _HOUSEKEEPING = "housekeeping"
 """Name of the lease for housekeeping, which runs in one process only."""
@@ -47,6 +51,9 @@ _DRAIN_S = 3.0
 _HOUSEKEEPING_S = 30.0
 _SUSPENSION_CHECK_S = 1.0
 """Seconds for which jobs of a suspended tenant may run on. A process without running jobs checks nothing."""
+
+_LONG_WAIT = timedelta(seconds=60)
+"""A job that waits longer for a quota gives its place to other jobs."""
 
 _log = get_logger(__name__)
 
@@ -264,11 +271,15 @@ class JobQueue:
         self._running.pop(task, None)
 
     async def _keep_suspensions(self) -> None:
-        """Stop the workflows of tenants that are suspended, until cancelled. They wait, and start again after the resumption."""
+        """Stop the workflows of tenants that are suspended, and those that wait long for a quota, until cancelled.
+
+        They start again after the resumption, or when the quota does.
+        """
         while True:
             await asyncio.sleep(_SUSPENSION_CHECK_S)
             try:
                 await self._stop_suspended()
+                await self._delay_quota_waits()
             except AgenticRagError:
                 _log.warning("suspensions_not_checked", consequence="they are checked again", exc_info=True)
 
@@ -281,13 +292,24 @@ class JobQueue:
         stopping = {task: workflow for task, workflow in self._running.items() if workflow.tenant in suspended}
         if not stopping:
             return
+        _log.info("jobs_suspended", jobs=len(stopping), tenants=len(suspended))
+        await self._stop_tasks(stopping)
+
+    async def _delay_quota_waits(self) -> None:
+        latest = datetime.now(UTC) + _LONG_WAIT
+        waits = {task: wait for task in self._running if (wait := self._execution.quota_wait_of(task)) is not None}
+        for task, wait in waits.items():
+            if wait.until is not None and wait.until > latest and task in self._running:
+                await self._stop_tasks({task: self._running[task]}, replace(wait))
+
+    async def _stop_tasks(self, stopping: Mapping[asyncio.Task[None], ClaimedWorkflow], wait: QuotaWait | None = None) -> None:
+        """Stop running workflows, and enqueue them again."""
         for task in stopping:
             task.cancel()
         await asyncio.wait(stopping)
         stopped = [workflow for task, workflow in stopping.items() if task.cancelled()]
-        _log.info("jobs_suspended", jobs=len(stopped), tenants=len(suspended))
         try:
-            await self._give_back(stopped)
+            await self._give_back(stopped, wait)
         except AgenticRagError:
             for workflow in stopped:
                 self._claims.run_again(workflow.id)
@@ -348,15 +370,21 @@ class JobQueue:
         with as_unavailable():
             await asyncio.to_thread(self._table.end, workflow)
 
-    async def _give_back(self, workflows: Iterable[ClaimedWorkflow]) -> None:
+    async def _give_back(self, workflows: Iterable[ClaimedWorkflow], wait: QuotaWait | None = None) -> None:
         """Enqueue abandoned workflows again. The job rows are updated first, so that they show the new state."""
-        given_back = list(workflows)
+        given_back, until = list(workflows), None if wait is None else wait.until
+        message = None if wait is None or until is None else f"waiting until {until:%Y-%m-%dT%H:%M:%SZ}: {wait.reason}"
         for workflow in given_back:
             if self._on_returned is not None:
                 with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
-                    await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt)
+                    await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt, message=message)
         with as_unavailable():
-            await asyncio.to_thread(self._table.hand_back, given_back)
+            await asyncio.to_thread(partial(self._table.hand_back, given_back, until=until))
+
+    async def end_waits(self, tenant: TenantId, job_id: str | None = None) -> None:
+        """Let jobs of a tenant that wait for a quota start now. They wait again if it is still used up."""
+        with as_unavailable():
+            await asyncio.to_thread(self._table.end_waits, tenant, job_id)
 
     async def _keep_house(self) -> None:
         while True:
