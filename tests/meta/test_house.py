@@ -34,7 +34,7 @@ NOUNS_AND_VERBS = words(
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    "lines": 133_223,  # overviews, themes by documents, evaluation with judge, usage, feedback, tuning, experiments, console
+    "lines": 134_988,  # overviews, themes by documents, evaluation with judge, usage, feedback, tuning, experiments, console
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,
@@ -48,7 +48,7 @@ LIMITS: Mapping[str, float] = {
 
 
 CLIENT_LIMITS: Mapping[str, float] = {
-    "lines": 2_920,
+    "lines": 2_935,
     "modules over 400 lines": 0,
     "functions over 40 lines": 1,
     "vague variables in percent": 0.5,

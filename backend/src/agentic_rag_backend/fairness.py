@@ -13,13 +13,13 @@ import asyncio
 import contextlib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from agentic_rag_backend.domain.prices import PriceTable
 from agentic_rag_backend.domain.quota import CallerLimits
@@ -42,15 +42,8 @@ class QuotaWait:
     reason: str = ""
 
 
-class ModelBudget(Protocol):
-    """Limits the calls of models."""
-
-    async def admit_call(self, actor: Actor) -> None:
-        """Return if the actor may call a model now. A job waits until it may.
-
-        Raises:
-            QuotaExceeded: a request may not.
-        """
+AdmitCall = Callable[["Actor"], Awaitable[None]]
+"""Returns if an actor may call a model now. For a job, it waits until the job may. For a request, it raises `QuotaExceeded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +61,7 @@ class Actor:
     """Counts what the work costs. None: nobody counts it."""
     limits: CallerLimits | None = None
     """Limits of the tenant and the key. None: there are none."""
-    budget: ModelBudget | None = None
+    admit_call: AdmitCall | None = None
     """Limits calls of models. None: they are not limited."""
     quota_wait: QuotaWait | None = None
     """Shared by everything that a job does. None: it is no job."""
@@ -79,9 +72,9 @@ class Actor:
         return None if self.limits is None or is_operator_key(self.key_id) else self.limits
 
     async def admit_model_call(self) -> None:
-        """Return if a model may be called now. See `ModelBudget`."""
-        if self.budget is not None and self.tenant is not None and not is_operator_key(self.key_id):
-            await self.budget.admit_call(self)
+        """Return if a model may be called now. See `AdmitCall`."""
+        if self.admit_call is not None and self.tenant is not None and not is_operator_key(self.key_id):
+            await self.admit_call(self)
 
     def charge_call(self, call: ModelCall) -> Usage:
         """Record a model call that has ended, and return it with its cost."""
@@ -110,9 +103,9 @@ def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None
     return actor
 
 
-def limit_actor(limits: CallerLimits | None, budget: ModelBudget | None) -> None:
+def limit_actor(limits: CallerLimits | None, admit_call: AdmitCall | None) -> None:
     """Set the limits of the current task and everything it starts."""
-    _ACTOR.set(replace(current_actor(), limits=limits, budget=budget))
+    _ACTOR.set(replace(current_actor(), limits=limits, admit_call=admit_call))
 
 
 def charge_to(key_id: str | None, ledger: UsageLedger | None = None) -> None:

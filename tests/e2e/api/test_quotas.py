@@ -17,7 +17,7 @@ from tests.e2e.api.conftest import OPERATOR_KEY, Caller, Client, Template, add_t
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.quota import ALL_KEYS, QuotaScope
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue import quotas as module
+from agentic_rag_backend.stores.catalogue import quota_catalogue as module
 from agentic_rag_backend.tenancy.budgets import READ_EVERY_S
 from agentic_rag_backend.tenancy.rates import Bucket
 from agentic_rag_testing.models.server import ModelServer

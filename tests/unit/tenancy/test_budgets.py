@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.domain.quota import CallerLimits, QuotaName, Spending, TenantSpending
+from agentic_rag_backend.domain.quota import CallerLimits, QuotaName, SpentAmounts, TenantAmounts
 from agentic_rag_backend.domain.tenant import OPERATOR_KEY_ID, TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import QuotaExceeded
@@ -24,10 +24,10 @@ class Catalogue:
     """Sums of the catalogue."""
 
     def __init__(self) -> None:
-        self.spent = TenantSpending(TODAY)
+        self.spent = TenantAmounts(TODAY)
         self.reads = 0
 
-    async def spending(self, tenant: TenantId, key_id: str | None, day: date) -> TenantSpending:
+    async def spending(self, tenant: TenantId, key_id: str | None, day: date) -> TenantAmounts:
         self.reads += 1
         return self.spent
 
@@ -46,7 +46,7 @@ class Site:
     async def call(self, limits: dict[QuotaName, float], *, key: str = "k", of_key: bool = False, tokens: int = 10) -> None:
         """Call a model as a request."""
         of = CallerLimits({}, limits) if of_key else CallerLimits(limits)
-        await Actor(TENANT, key_id=key, limits=of, budget=self.budgets).admit_model_call()
+        await Actor(TENANT, key_id=key, limits=of, admit_call=self.budgets.admit_call).admit_model_call()
         self.budgets.note_call(TENANT, key, Usage(tokens - 1, 1, 1, 0, 500_000_000))
 
 
@@ -59,7 +59,7 @@ async def test_own_calls_count_at_once_and_those_of_others_at_the_next_read() ->
     assert refused.value.members["quota"]["resets_at"] == "2027-01-01T00:00:00Z"
     assert site.catalogue.reads == 1
     await site.call({QuotaName.TOKENS_PER_DAY: 31.0})
-    site.now_s, site.catalogue.spent = READ_EVERY_S, TenantSpending(TODAY, Spending(40, 0, 900, 0))
+    site.now_s, site.catalogue.spent = READ_EVERY_S, TenantAmounts(TODAY, SpentAmounts(40, 0, 900, 0))
     await site.call({QuotaName.TOKENS_PER_DAY: 41.0})
     with pytest.raises(QuotaExceeded):
         await site.call({QuotaName.TOKENS_PER_DAY: 41.0})
@@ -91,8 +91,8 @@ async def test_nothing_is_read_without_a_limit_or_for_an_operator() -> None:
 async def test_a_job_waits_until_the_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOKED_AT_EVERY_S", 0)
     site, wait = Site(), QuotaWait()
-    site.catalogue.spent = TenantSpending(TODAY, Spending(5, 0, 5, 0), tenant_values={QuotaName.TOKENS_PER_MONTH: 5})
-    job = Actor(TENANT, job=True, key_id="k", budget=site.budgets, quota_wait=wait)
+    site.catalogue.spent = TenantAmounts(TODAY, SpentAmounts(5, 0, 5, 0), tenant_values={QuotaName.TOKENS_PER_MONTH: 5})
+    job = Actor(TENANT, job=True, key_id="k", admit_call=site.budgets.admit_call, quota_wait=wait)
     waiting = asyncio.create_task(job.admit_model_call())
     for _ in range(20):
         await asyncio.sleep(0)
@@ -101,7 +101,7 @@ async def test_a_job_waits_until_the_limit_is_raised(monkeypatch: pytest.MonkeyP
         datetime(2027, 1, 1, tzinfo=UTC),
         "the quota tokens_per_month of the tenant, 5, is used up",
     )
-    site.catalogue.spent = TenantSpending(TODAY, Spending(5, 0, 5, 0), tenant_values={QuotaName.TOKENS_PER_MONTH: 6})
+    site.catalogue.spent = TenantAmounts(TODAY, SpentAmounts(5, 0, 5, 0), tenant_values={QuotaName.TOKENS_PER_MONTH: 6})
     site.now_s = READ_EVERY_S
     await waiting
     assert wait.until is None

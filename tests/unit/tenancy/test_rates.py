@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.quota import ALL_KEYS, QuotaScope
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import QuotaExceeded, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.quotas import GrantedRequests
+from agentic_rag_backend.stores.catalogue.quota_catalogue import GrantedRequests
 from agentic_rag_backend.tenancy.rates import IDLE_S, Bucket, RequestPlaces, RequestRates
 
 BUCKET = Bucket(TenantId.new(), ALL_KEYS, QuotaScope.TENANT)
@@ -28,21 +28,21 @@ class Catalogue:
         self.calls = 0
         self.fails = False
 
-    async def take_requests(self, tenant: TenantId, key_id: str, *, wanted: int, limit: int) -> GrantedRequests:
+    async def take_requests(self, tenant: TenantId, key_id: str, *, count: int, limit: int) -> GrantedRequests:
         self.calls += 1
         await asyncio.sleep(0)
         window = int(self.now_s // 60)
-        granted = min(wanted, max(0, limit - self.taken.get(window, 0)))
+        granted = min(count, max(0, limit - self.taken.get(window, 0)))
         self.taken[window] = self.taken.get(window, 0) + granted
         return GrantedRequests(granted, self.taken[window], (window + 1) * 60 - self.now_s)
 
-    async def hold_places(self, tenant: TenantId, key_id: str, process: str, *, wanted: int, running: int, limit: int) -> int:
+    async def hold_places(self, tenant: TenantId, key_id: str, process: str, *, count: int, running: int, limit: int) -> int:
         self.calls += 1
         await asyncio.sleep(0)
         if self.fails:
             raise StoreUnavailable("away")
-        others = sum(number for name, number in self.places.items() if name != process)
-        self.places[process] = max(running, min(wanted, limit - others), 0)
+        other_places = sum(number for name, number in self.places.items() if name != process)
+        self.places[process] = max(running, min(count, limit - other_places), 0)
         return self.places[process]
 
 
@@ -118,7 +118,7 @@ async def test_places_are_kept_while_they_are_used_and_returned_when_idle() -> N
     await one.return_places()
     assert catalogue.places == {"one": 0, "two": 0}
     await two.enter(BUCKET, 1)
-    assert two.count_running(BUCKET) == 1
+    assert two.count_requests(BUCKET) == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(["enter", "leave", "return"]), st.integers(0, 1)), max_size=40), st.integers(0, 4))
@@ -131,13 +131,13 @@ def test_processes_never_run_more_than_the_limit(steps: list[tuple[str, int]], l
             places = processes[number]
             if action == "enter":
                 pending.append(asyncio.create_task(places.enter(BUCKET, limit)))
-            elif action == "leave" and places.count_running(BUCKET):
+            elif action == "leave" and places.count_requests(BUCKET):
                 places.leave(BUCKET)
             elif action == "return":
                 catalogue.now_s += IDLE_S
                 pending.append(asyncio.create_task(places.return_places()))
             await asyncio.sleep(0)
-            assert sum(process.count_running(BUCKET) for process in processes) <= limit
+            assert sum(process.count_requests(BUCKET) for process in processes) <= limit
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)

@@ -30,7 +30,7 @@ from agentic_rag_backend.api.routers import (
     labels,
     probes,
     prometheus,
-    quotas,
+    quota_routes,
     search,
     status,
     tenants,
@@ -69,7 +69,7 @@ _ROUTERS = (
     evaluation_scores,
     usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
-    quotas,
+    quota_routes,
     transfer,
 )
 """Modules of the versioned routes, in the order of the documentation."""

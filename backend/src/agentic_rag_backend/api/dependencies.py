@@ -150,7 +150,7 @@ async def _admit_within_quota(request: Request, caller: Principal) -> None:
     limits = quotas.limits_of(caller)
     if limits is None:
         return
-    limit_actor(limits, container_of(request).budgets)
+    limit_actor(limits, container_of(request).budgets.admit_call)
     if is_called_by_door():
         return
     request.state.admission = quotas.begin_admission()

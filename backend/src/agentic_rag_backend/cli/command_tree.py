@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.commands import (
     label,
     mcp,
     questions,
-    quotas,
+    quota_commands,
     status,
     tenants,
     themes,
@@ -198,8 +198,8 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "quota": CommandGroup(
                 help="Limits of a tenant and of its keys.",
                 commands={
-                    "show": command(quotas.show_quota, operator=True),
-                    "set": command(quotas.set_quota, operator=True),
+                    "show": command(quota_commands.show_quota, operator=True),
+                    "set": command(quota_commands.set_quota, operator=True),
                 },
             ),
             "keys": CommandGroup(

@@ -113,7 +113,7 @@ from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
 from agentic_rag_backend.tenancy.budgets import ModelBudgets
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, Features
 from agentic_rag_backend.tenancy.key_uses import KeyUses
-from agentic_rag_backend.tenancy.quotas import QuotaService
+from agentic_rag_backend.tenancy.quota_service import QuotaService
 from agentic_rag_backend.tenancy.service import TenantService
 from agentic_rag_backend.tenancy.usage import UsageService
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
@@ -195,7 +195,7 @@ class Container:
 
         async def run_counted(tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
             charge_to(None, self.usage.ledger)
-            limit_actor(await self.quotas.limits_of_jobs(tenant), self.budgets)
+            limit_actor(await self.quotas.limits_of_jobs(tenant), self.budgets.admit_call)
             return await workflow(tenant, job_id, attempt)
 
         self.queue.register(name, queue_name, run_counted)

@@ -88,7 +88,7 @@ class CallerLimits:
         return [(scope, limits[name]) for scope, limits in sources if name in limits]
 
     @property
-    def limits_spending(self) -> bool:
+    def has_spending_limits(self) -> bool:
         """Whether calls of models are limited."""
         return any(name in limits for limits in (self.of_tenant, self.of_key) for name in SPENDING)
 
@@ -109,13 +109,13 @@ class QuotaUse:
         return self.used >= WARNING_SHARE * self.limit
 
     @property
-    def exceeded(self) -> bool:
+    def is_full(self) -> bool:
         """Whether nothing is left."""
         return self.used >= self.limit
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class SpentAmounts:
     """Tokens and cost of calls of models in a day and in its month."""
 
     day_tokens: int = 0
@@ -133,9 +133,9 @@ class Spending:
         }
         return amounts[name]
 
-    def add_call(self, tokens: int, cost_nanos: int) -> Spending:
+    def add_call(self, tokens: int, cost_nanos: int) -> SpentAmounts:
         """Return the sums with one more call."""
-        return Spending(
+        return SpentAmounts(
             self.day_tokens + tokens,
             self.day_cost_nanos + cost_nanos,
             self.month_tokens + tokens,
@@ -144,12 +144,12 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantSpending:
-    """Spending of a tenant and of one of its keys, and the limits that were set for them."""
+class TenantAmounts:
+    """SpentAmounts of a tenant and of one of its keys, and the limits that were set for them."""
 
     day: date
-    of_tenant: Spending = field(default_factory=Spending)
-    of_key: Spending = field(default_factory=Spending)
+    of_tenant: SpentAmounts = field(default_factory=SpentAmounts)
+    of_key: SpentAmounts = field(default_factory=SpentAmounts)
     tenant_values: QuotaValues = field(default_factory=dict)
     key_values: QuotaValues = field(default_factory=dict)
 
@@ -192,8 +192,8 @@ def refuse_use(use: QuotaUse, reason: str, *, retry_after_s: float | None = None
         "resets_at": None if use.resets_at is None else f"{use.resets_at:%Y-%m-%dT%H:%M:%SZ}",
     }
     return QuotaExceeded(
-        f"{reason} would exceed the quota {use.name} of {whose}: the limit is {show_amount(use.limit)}, "
-        f"and {show_amount(use.used)} are used{again}",
+        f"{reason} would exceed the quota {use.name} of {whose}: the limit is {show_number(use.limit)}, "
+        f"and {show_number(use.used)} are used{again}",
         # The last member is named in the draft on RateLimit headers.
         {"quota": about, "violated-policies": [name_policy(use.scope, use.name)]},
         retry_after_s=retry_after_s,
@@ -205,7 +205,7 @@ def name_policy(scope: QuotaScope, name: QuotaName) -> str:
     return f"{scope.value}-{name.value}"
 
 
-def show_amount(amount: float) -> str:
+def show_number(amount: float) -> str:
     """Return a limit or an amount for a message."""
     return f"{int(amount)}" if amount == int(amount) else f"{amount:.6g}"
 

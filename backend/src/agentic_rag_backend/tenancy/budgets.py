@@ -18,15 +18,15 @@ from agentic_rag_backend.domain.quota import (
     Limits,
     QuotaScope,
     QuotaUse,
-    TenantSpending,
+    TenantAmounts,
     apply_defaults,
     refuse_use,
-    show_amount,
+    show_number,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.fairness import Actor
-from agentic_rag_backend.stores.catalogue.quotas import QuotaCatalogue
+from agentic_rag_backend.stores.catalogue.quota_catalogue import QuotaCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
 READ_EVERY_S = 2.0
@@ -43,7 +43,7 @@ _log = get_logger(__name__)
 class _Account:
     """What a tenant and one key have spent: the catalogue's sums, and the calls of this process since they were read."""
 
-    read: TenantSpending | None = None
+    sums: TenantAmounts | None = None
     read_at: float = -1e9
     tokens: int = 0
     cost_nanos: int = 0
@@ -53,11 +53,11 @@ class _Account:
 
     def list_uses(self, limits: CallerLimits) -> list[QuotaUse]:
         """Return what is used of each limit."""
-        if self.read is None:
+        if self.sums is None:
             return []
-        of_tenant = self.read.of_tenant.add_call(self.tokens, self.cost_nanos)
-        of_key = self.read.of_key.add_call(self.key_tokens, self.key_cost_nanos)
-        return TenantSpending(self.read.day, of_tenant, of_key).list_uses(limits)
+        of_tenant = self.sums.of_tenant.add_call(self.tokens, self.cost_nanos)
+        of_key = self.sums.of_key.add_call(self.key_tokens, self.key_cost_nanos)
+        return TenantAmounts(self.sums.day, of_tenant, of_key).list_uses(limits)
 
 
 class ModelBudgets:
@@ -97,10 +97,10 @@ class ModelBudgets:
                 account.key_cost_nanos += usage.cost_nanos
 
     async def admit_call(self, actor: Actor) -> None:
-        """Return if the actor may call a model now; a job waits. See `fairness.ModelBudget`."""
-        if not actor.job and (actor.limits is None or not actor.limits.limits_spending):
+        """Return if the actor may call a model now; a job waits. See `fairness.AdmitCall`."""
+        if not actor.job and (actor.limits is None or not actor.limits.has_spending_limits):
             return
-        while (use := await self._find_exceeded(actor)) is not None:
+        while (use := await self._find_full_limit(actor)) is not None:
             if not actor.job:
                 raise refuse_use(use, "a call of a model")
             await self._wait(actor, use)
@@ -112,49 +112,49 @@ class ModelBudgets:
         wait = actor.quota_wait
         if wait is not None and wait.until is None:
             whose = "the key" if use.scope is QuotaScope.KEY else "the tenant"
-            wait.reason = f"the quota {use.name} of {whose}, {show_amount(use.limit)}, is used up"
+            wait.reason = f"the quota {use.name} of {whose}, {show_number(use.limit)}, is used up"
             wait.until = use.resets_at
             _log.info("job_waits_for_quota", tenant=str(actor.tenant), quota=use.name.value, limit=use.limit, used=use.used)
         await asyncio.sleep(_LOOKED_AT_EVERY_S)
 
-    async def _find_exceeded(self, actor: Actor) -> QuotaUse | None:
+    async def _find_full_limit(self, actor: Actor) -> QuotaUse | None:
         """Return the first limit of which nothing is left."""
         if actor.tenant is None:
             return None
-        account = await self._current_account(actor.tenant, actor.key_id)
+        account = await self._read_if_old(actor.tenant, actor.key_id)
         limits = actor.limits
-        if account.read is not None and (actor.job or limits is None):  # a job may have begun before the limits changed
+        if account.sums is not None and (actor.job or limits is None):  # a job may have begun before the limits changed
             limits = CallerLimits(
-                apply_defaults(account.read.tenant_values, self._defaults), apply_defaults(account.read.key_values)
+                apply_defaults(account.sums.tenant_values, self._defaults), apply_defaults(account.sums.key_values)
             )
-        if limits is None or not limits.limits_spending:
+        if limits is None or not limits.has_spending_limits:
             return None
         uses = account.list_uses(limits)
         for use in uses:
             if use.warning:
                 self._warn(actor.tenant, actor.key_id, use)
-        return next((use for use in uses if use.exceeded), None)
+        return next((use for use in uses if use.is_full), None)
 
-    async def _current_account(self, tenant: TenantId, key_id: str | None) -> _Account:
+    async def _read_if_old(self, tenant: TenantId, key_id: str | None) -> _Account:
         accounts = self._accounts.get(tenant)
         if accounts is None:
             self._forget_accounts()
             accounts = self._accounts.setdefault(tenant, {})
         account = accounts.setdefault(key_id, _Account())
-        if self._is_old(account):
+        if self._needs_read(account):
             async with account.lock:
-                if self._is_old(account):
+                if self._needs_read(account):
                     await self._read(tenant, key_id, account)
         return account
 
-    def _is_old(self, account: _Account) -> bool:
-        return self._clock() - account.read_at >= READ_EVERY_S or account.read is None or account.read.day != self._today()
+    def _needs_read(self, account: _Account) -> bool:
+        return self._clock() - account.read_at >= READ_EVERY_S or account.sums is None or account.sums.day != self._today()
 
     async def _read(self, tenant: TenantId, key_id: str | None, account: _Account) -> None:
         """Read the catalogue's sums. Calls that end meanwhile may be counted twice until the next time, but never lost."""
         before = (account.tokens, account.cost_nanos, account.key_tokens, account.key_cost_nanos)
         await self._write_usage()
-        account.read = await self._catalogue.spending(tenant, key_id, self._today())
+        account.sums = await self._catalogue.spending(tenant, key_id, self._today())
         account.read_at = self._clock()
         account.tokens -= before[0]
         account.cost_nanos -= before[1]

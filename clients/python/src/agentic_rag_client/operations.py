@@ -1938,7 +1938,7 @@ class Operations(Resource[Mode]):
     ) -> models.UsageReport:
         """Usage and cost of this tenant.
 
-        Return model calls, tokens, cost and requests by day, stage, model or key, the size of the tenant's documents.
+        Return model calls, tokens, cost and requests by day, stage, model or key, and the size of the tenant's documents.
 
         `quota` has what is used of each limit now. Calls of jobs count for the key whose request began the job. What other
         processes of the server did in the last two seconds may be missing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.cli.commands.quotas import read_limits
+from agentic_rag_backend.cli.commands.quota_commands import read_limits
 from agentic_rag_backend.errors import InvalidRequest
 
 

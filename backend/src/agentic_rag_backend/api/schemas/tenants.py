@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
-from agentic_rag_backend.api.schemas.quotas import QuotaUseView
+from agentic_rag_backend.api.schemas.quota_views import QuotaUseView
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.quota import QuotaName, QuotaUse
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS

@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.quotas import QuotaUseView
+from agentic_rag_backend.api.schemas.quota_views import QuotaUseView
 from agentic_rag_backend.domain.quota import QuotaUse
 from agentic_rag_backend.domain.usage import NANOS, Usage
 from agentic_rag_backend.domain.usage_report import DEFAULT_DAYS, MAX_DAYS, TenantUsage, UsageCount, UsageGroup, UsageReport

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.commands.quotas import render_uses
+from agentic_rag_backend.cli.commands.quota_commands import render_uses
 from agentic_rag_backend.cli.output import Output, fields, table
 from agentic_rag_backend.cli.resources import Limit, Resource
 from agentic_rag_backend.domain.usage_report import UsageGroup

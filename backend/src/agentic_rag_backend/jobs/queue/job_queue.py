@@ -9,8 +9,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -26,6 +24,7 @@ from agentic_rag_backend.jobs.coordination.recovery import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed, OwnClaims
+from agentic_rag_backend.jobs.queue.interruptions import Interruptions
 from agentic_rag_backend.jobs.queue.queue_database import (
     as_unavailable,
     notifications_on,
@@ -49,12 +48,6 @@ _RUNNING_AT_ONCE = 32
 """Limit of running workflows per queue in this process, over all tenants."""
 _DRAIN_S = 3.0
 _HOUSEKEEPING_S = 30.0
-_SUSPENSION_CHECK_S = 1.0
-"""Seconds for which jobs of a suspended tenant may run on. A process without running jobs checks nothing."""
-
-_LONG_WAIT = timedelta(seconds=60)
-"""A job that waits longer for a quota gives its place to other jobs."""
-
 _log = get_logger(__name__)
 
 
@@ -112,6 +105,7 @@ class JobQueue:
         self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
         self._running: dict[asyncio.Task[None], ClaimedWorkflow] = {}
+        self._interruptions = Interruptions(self._table, self._execution, self._running, self._claims, self._give_back)
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Declare a workflow before `launch`.
@@ -211,7 +205,7 @@ class JobQueue:
         self._keeping = [
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
-            asyncio.create_task(self._keep_suspensions(), name="job-queue-suspensions"),
+            asyncio.create_task(self._interruptions.run(), name="job-queue-suspensions"),
         ]
         if self._notifications is not None:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
@@ -269,51 +263,6 @@ class JobQueue:
 
     def _forget_running(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
-
-    async def _keep_suspensions(self) -> None:
-        """Stop the workflows of tenants that are suspended, and those that wait long for a quota, until cancelled.
-
-        They start again after the resumption, or when the quota does.
-        """
-        while True:
-            await asyncio.sleep(_SUSPENSION_CHECK_S)
-            try:
-                await self._stop_suspended()
-                await self._delay_quota_waits()
-            except AgenticRagError:
-                _log.warning("suspensions_not_checked", consequence="they are checked again", exc_info=True)
-
-    async def _stop_suspended(self) -> None:
-        if not self._running:
-            return
-        tenants = frozenset(workflow.tenant for workflow in self._running.values())
-        with as_unavailable():
-            suspended = await asyncio.to_thread(self._table.list_suspended, tenants)
-        stopping = {task: workflow for task, workflow in self._running.items() if workflow.tenant in suspended}
-        if not stopping:
-            return
-        _log.info("jobs_suspended", jobs=len(stopping), tenants=len(suspended))
-        await self._stop_tasks(stopping)
-
-    async def _delay_quota_waits(self) -> None:
-        latest = datetime.now(UTC) + _LONG_WAIT
-        waits = {task: wait for task in self._running if (wait := self._execution.quota_wait_of(task)) is not None}
-        for task, wait in waits.items():
-            if wait.until is not None and wait.until > latest and task in self._running:
-                await self._stop_tasks({task: self._running[task]}, replace(wait))
-
-    async def _stop_tasks(self, stopping: Mapping[asyncio.Task[None], ClaimedWorkflow], wait: QuotaWait | None = None) -> None:
-        """Stop running workflows, and enqueue them again."""
-        for task in stopping:
-            task.cancel()
-        await asyncio.wait(stopping)
-        stopped = [workflow for task, workflow in stopping.items() if task.cancelled()]
-        try:
-            await self._give_back(stopped, wait)
-        except AgenticRagError:
-            for workflow in stopped:
-                self._claims.run_again(workflow.id)
-            raise
 
     async def _run_workflow(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
         """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""

@@ -61,7 +61,7 @@ from agentic_rag_backend.stores.catalogue.jobs.workers import Worker, WorkerDire
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.catalogue.quotas import GrantedRequests, QuotaCatalogue
+from agentic_rag_backend.stores.catalogue.quota_catalogue import GrantedRequests, QuotaCatalogue
 from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer

@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, public_key, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.quotas import reserve_chunks
+from agentic_rag_backend.stores.catalogue.quota_catalogue import reserve_chunks
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
 from agentic_rag_backend.stores.catalogue.tables import document_set_members as members
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology

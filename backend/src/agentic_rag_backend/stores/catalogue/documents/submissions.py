@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.catalogue.operations import (
     raise_state_version,
     require_revision,
 )
-from agentic_rag_backend.stores.catalogue.quotas import require_volume
+from agentic_rag_backend.stores.catalogue.quota_catalogue import require_volume
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology

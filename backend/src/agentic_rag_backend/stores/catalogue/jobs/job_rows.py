@@ -20,7 +20,7 @@ from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import after_commit
 from agentic_rag_backend.stores.catalogue.operations import job_from
-from agentic_rag_backend.stores.catalogue.quotas import require_job
+from agentic_rag_backend.stores.catalogue.quota_catalogue import require_job
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -10,7 +10,7 @@ import typer
 from agentic_rag_backend.cli.command import Session, join_path
 from agentic_rag_backend.cli.commands.tenants import KEYS, TENANTS, TenantName
 from agentic_rag_backend.cli.output import Output, format_time, table
-from agentic_rag_backend.domain.quota import QuotaName, show_amount
+from agentic_rag_backend.domain.quota import QuotaName, show_number
 from agentic_rag_backend.errors import InvalidRequest
 
 _NO_LIMIT = "none"
@@ -49,7 +49,7 @@ def read_limits(pairs: Sequence[str]) -> dict[str, float | None]:
     limits: dict[str, float | None] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
-        if not separator or name not in {known.value for known in QuotaName}:
+        if not separator or name not in set(map(str, QuotaName)):
             raise InvalidRequest(f"a limit must be NAME=LIMIT with one of the names {', '.join(QuotaName)}; got {pair[:80]!r}")
         try:
             limits[name] = None if value == _NO_LIMIT else int(value) if value.isdecimal() else float(value)
@@ -65,7 +65,7 @@ def _render_quota(output: Output, quota: Mapping[str, Any]) -> None:
 def render_uses(output: Output, uses: Sequence[Mapping[str, Any]]) -> None:
     """Show a table of limits."""
     rows = [
-        [use["name"], use["scope"], show_amount(use["used"]), show_amount(use["limit"]), format_time(use["resets_at"])]
+        [use["name"], use["scope"], show_number(use["used"]), show_number(use["limit"]), format_time(use["resets_at"])]
         for use in uses
     ]
     output.show(table(["limit", "of", "#used", "#limit", "resets at"], rows) if rows else "no limits")

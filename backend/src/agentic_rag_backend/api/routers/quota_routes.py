@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Operator, Process
 from agentic_rag_backend.api.requests.bodies import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, wrap_data
 from agentic_rag_backend.api.routers.tenants import read_tenant_id
-from agentic_rag_backend.api.schemas.quotas import KeyQuotaBody, QuotaBody, QuotaView
+from agentic_rag_backend.api.schemas.quota_views import KeyQuotaBody, QuotaBody, QuotaView
 from agentic_rag_backend.api.schemas.tenants import KeyView
 
 router = APIRouter(tags=["tenants"], route_class=JsonRoute)

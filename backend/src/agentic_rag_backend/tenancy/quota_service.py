@@ -43,13 +43,13 @@ class Admission:
 
     rates: RequestRates
     places: RequestPlaces
-    counted: list[Bucket] = field(default_factory=list)
+    buckets_counted: list[Bucket] = field(default_factory=list)
     """Buckets in which the request counts, or that refused it."""
     entered: list[Bucket] = field(default_factory=list)
 
     def list_states(self) -> list[RateState]:
         """Return the states of the windows, the key's first."""
-        return [state for bucket in self.counted if (state := self.rates.find_state(bucket)) is not None]
+        return [state for bucket in self.buckets_counted if (state := self.rates.find_state(bucket)) is not None]
 
     def leave(self) -> None:
         """Free the places of the request."""
@@ -61,7 +61,7 @@ class QuotaService:
     """Admits requests, and reads and sets limits.
 
     Args:
-        defaults: limits of tenants that have no others.
+        defaults: limits of tenants that have no other_places.
         process: unique name of this process. None: it is the only one.
         end_waits: called when a quota has changed.
     """
@@ -113,19 +113,19 @@ class QuotaService:
             (Bucket(caller.tenant.id, caller.key_id, QuotaScope.KEY), limits.of_key),
             (Bucket(caller.tenant.id, ALL_KEYS, QuotaScope.TENANT), limits.of_tenant),
         )
-        taken: list[Bucket] = []
+        accepted: list[Bucket] = []
         try:
             for bucket, of_bucket in buckets:
                 if (limit := of_bucket.get(QuotaName.REQUESTS_PER_MINUTE)) is not None:
-                    admission.counted.append(bucket)
+                    admission.buckets_counted.append(bucket)
                     await self.rates.take_request(bucket, int(limit))
-                    taken.append(bucket)
+                    accepted.append(bucket)
             for bucket, of_bucket in buckets:
                 if (limit := of_bucket.get(QuotaName.CONCURRENT_REQUESTS)) is not None:
                     await self.places.enter(bucket, int(limit))
                     admission.entered.append(bucket)
         except AgenticRagError:
-            for bucket in taken:
+            for bucket in accepted:
                 self.rates.return_request(bucket)
             admission.leave()
             raise
@@ -165,7 +165,7 @@ class QuotaService:
             bucket = Bucket(tenant.id, key_id or ALL_KEYS if scope is QuotaScope.KEY else ALL_KEYS, scope)
             uses += await self._list_request_uses(bucket, of_scope)
         uses += await self._list_stocks(tenant.id, limits.of_tenant)
-        if limits.limits_spending:
+        if limits.has_spending_limits:
             spending = await self._catalogue.quotas.spending(tenant.id, key_id, datetime.now(UTC).date())
             uses += spending.list_uses(limits)
         order = list(QuotaName)
@@ -175,15 +175,15 @@ class QuotaService:
         rate, places = (limits.get(name) for name in (QuotaName.REQUESTS_PER_MINUTE, QuotaName.CONCURRENT_REQUESTS))
         if rate is None and places is None:
             return ()
-        taken, held, left_s = await self._catalogue.quotas.counter(bucket.tenant, bucket.key_id)
+        requests, places_in_use, left_s = await self._catalogue.quotas.counter(bucket.tenant, bucket.key_id)
         uses = []
         if rate is not None:
             state = self.rates.find_state(bucket)
-            used = taken if state is None else state.limit - state.remaining
+            used = requests if state is None else state.limit - state.remaining
             resets_at = datetime.now(UTC) + timedelta(seconds=left_s)
             uses.append(QuotaUse(QuotaName.REQUESTS_PER_MINUTE, bucket.scope, rate, used, resets_at))
         if places is not None:
-            running = max(held, self.places.count_running(bucket))
+            running = max(places_in_use, self.places.count_requests(bucket))
             uses.append(QuotaUse(QuotaName.CONCURRENT_REQUESTS, bucket.scope, places, running))
         return uses
 

@@ -43,8 +43,8 @@ from agentic_rag_backend.domain.quota import (
     QuotaScope,
     QuotaUse,
     QuotaValues,
-    Spending,
-    TenantSpending,
+    SpentAmounts,
+    TenantAmounts,
     read_values,
     refuse_use,
     store_values,
@@ -91,18 +91,18 @@ def set_key_quota(connection: Connection, tenant: TenantId, key_id: str, values:
 class GrantedRequests:
     """The answer to a process that asks for requests of the current window.
 
-    ``granted`` of them may be sent before ``left_s`` seconds have passed. ``taken`` are granted to all processes.
+    ``granted`` of them may be sent before ``left_s`` seconds have passed. ``total`` are granted to all processes.
     """
 
     granted: int
-    taken: int
+    total: int
     left_s: float
 
 
 def take_requests(
-    connection: Connection, tenant: TenantId, key_id: str, *, wanted: int, limit: int, now_s: float | None = None
+    connection: Connection, tenant: TenantId, key_id: str, *, count: int, limit: int, now_s: float | None = None
 ) -> GrantedRequests:
-    """Take up to ``wanted`` requests of the current window, in one statement.
+    """Take up to ``count`` requests of the current window, in one statement.
 
     The database's clock decides about the window. A transaction that waited for another one counts in the newer window.
 
@@ -110,7 +110,7 @@ def take_requests(
         key_id: `ALL_KEYS` for the requests of all keys.
         now_s: seconds since 1970, for tests.
     """
-    bound = {"tenant": tenant.value, "key": key_id, "wanted": wanted, "limit": limit, "now_s": now_s or time.time()}
+    bound = {"tenant": tenant.value, "key": key_id, "count": count, "limit": limit, "now_s": now_s or time.time()}
     statement = _taking_statement(connection.dialect.name, is_clock_given=now_s is not None)
     try:
         row = connection.execute(statement, bound).one()
@@ -125,8 +125,8 @@ def _taking_statement(dialect: str, *, is_clock_given: bool) -> Executable:
     if dialect == "postgresql" and not is_clock_given:
         now_s = cast(func.extract("epoch", func.statement_timestamp()), Float)
     minute = cast(func.floor(now_s / WINDOW_S), BigInteger) if dialect == "postgresql" else cast(now_s / WINDOW_S, BigInteger)
-    wanted, limit = bindparam("wanted", type_=BigInteger), bindparam("limit", type_=BigInteger)
-    least = _smaller(wanted, limit)
+    count, limit = bindparam("count", type_=BigInteger), bindparam("limit", type_=BigInteger)
+    least = _smaller(count, limit)
     insert = postgresql.insert(quota_counters) if dialect == "postgresql" else sqlite.insert(quota_counters)
     new = insert.values(
         tenant_id=bindparam("tenant"), key_id=bindparam("key"), minute=minute, taken=least, granted=least, places={}
@@ -134,18 +134,21 @@ def _taking_statement(dialect: str, *, is_clock_given: bool) -> Executable:
     old = quota_counters.c
     # A window far ahead was written before the clock was set back.
     goes_on = and_(old.minute >= new.excluded.minute, old.minute <= new.excluded.minute + 1)
-    free = _smaller(wanted, case((old.taken < limit, limit - old.taken), else_=0))
+    free = _smaller(count, case((old.taken < limit, limit - old.taken), else_=0))
     changed = {
         "minute": case((goes_on, old.minute), else_=new.excluded.minute),
         "taken": case((goes_on, old.taken + free), else_=new.excluded.taken),
         "granted": case((goes_on, free), else_=new.excluded.granted),
     }
     statement = new.on_conflict_do_update(index_elements=["tenant_id", "key_id"], set_=changed)
-    return statement.returning(old.minute, old.taken, old.granted, now_s.label("now_s"))
+    returned = [old.minute, old.taken, old.granted, now_s.label("now_s")]
+    if dialect == "postgresql":  # a power loss may take the newest counts along: their commit does not wait for the disk
+        returned.append(func.set_config("synchronous_commit", "off", True))
+    return statement.returning(*returned)
 
 
-def _smaller(one: ColumnElement[int], other: ColumnElement[int]) -> ColumnElement[int]:
-    return case((one < other, one), else_=other)
+def _smaller(a: ColumnElement[int], b: ColumnElement[int]) -> ColumnElement[int]:
+    return case((a < b, a), else_=b)
 
 
 def read_counter(connection: Connection, tenant: TenantId, key_id: str) -> tuple[int, int, float]:
@@ -156,8 +159,8 @@ def read_counter(connection: Connection, tenant: TenantId, key_id: str) -> tuple
     row = connection.execute(select(quota_counters).where(*of_key)).first()
     if row is None:
         return 0, 0, left_s
-    taken = int(row.taken) if row.minute >= now_s // WINDOW_S else 0
-    return taken, sum(_valid_places(row.places, now_s).values()), left_s
+    total = int(row.taken) if row.minute >= now_s // WINDOW_S else 0
+    return total, sum(_valid_places(row.places, now_s).values()), left_s
 
 
 def _read_clock(connection: Connection) -> float:
@@ -171,12 +174,12 @@ def _read_clock(connection: Connection) -> float:
 
 
 def hold_places(
-    connection: Connection, tenant: TenantId, key_id: str, process: str, *, wanted: int, running: int, limit: int
+    connection: Connection, tenant: TenantId, key_id: str, process: str, *, count: int, running: int, limit: int
 ) -> int:
     """Set the places of a process for requests that run, and return how many it may use.
 
     Args:
-        wanted: places that it wants to have from now on.
+        count: places that it wants to have from now on.
         running: places that it uses already. They are counted even if the limit is lower by now.
     """
     present = sqlite.insert(quota_counters) if connection.dialect.name == "sqlite" else postgresql.insert(quota_counters)
@@ -189,8 +192,8 @@ def hold_places(
     stored = connection.execute(select(quota_counters.c.places).where(*of_key).with_for_update()).scalar_one()
     now_s = _read_clock(connection)
     entries = {name: stored[name] for name in _valid_places(stored, now_s) if name != process}
-    others = sum(int(number) for number, _ in entries.values())
-    granted: int = max(running, min(wanted, limit - others), 0)
+    other_places = sum(int(number) for number, _ in entries.values())
+    granted: int = max(running, min(count, limit - other_places), 0)
     if granted:
         entries[process] = (granted, math.ceil(now_s + PLACES_VALID_S))
     connection.execute(update(quota_counters).where(*of_key).values(places=entries))
@@ -209,7 +212,7 @@ def _valid_places(stored: Mapping[str, Any], now_s: float) -> dict[str, int]:
 # --- calls of models
 
 
-def read_spending(connection: Connection, tenant: TenantId, key_id: str | None, day: date) -> TenantSpending:
+def read_spent_amounts(connection: Connection, tenant: TenantId, key_id: str | None, day: date) -> TenantAmounts:
     """Return what a tenant and one of its keys have spent in a day and its month, and the limits that were set for them."""
     of_key = and_(api_keys.c.tenant_id == tenants.c.tenant_id, api_keys.c.id == (key_id or ALL_KEYS))
     values = select(tenants.c.quota.label("of_tenant"), api_keys.c.quota.label("of_key")).select_from(
@@ -225,10 +228,10 @@ def read_spending(connection: Connection, tenant: TenantId, key_id: str | None, 
     ]
     of_month = (usage.c.tenant_id == tenant.value, usage.c.day >= day.replace(day=1), usage.c.day <= day)
     amounts = [int(amount) for amount in connection.execute(select(*sums).where(*of_month)).one()]
-    return TenantSpending(
+    return TenantAmounts(
         day=day,
-        of_tenant=Spending(*amounts[:4]),
-        of_key=Spending(*amounts[4:]) if key_id else Spending(),
+        of_tenant=SpentAmounts(*amounts[:4]),
+        of_key=SpentAmounts(*amounts[4:]) if key_id else SpentAmounts(),
         tenant_values=read_values(limits.of_tenant if limits is not None else None),
         key_values=read_values(limits.of_key if limits is not None else None),
     )
@@ -275,12 +278,12 @@ def require_volume(connection: Connection, tenant: TenantId, *, new_documents: i
         (QuotaName.CHUNKS, new_documents, "the chunks of another document"),
         (QuotaName.BYTES, new_bytes, f"{new_bytes} more bytes"),
     )
-    for name, more, reason in needs:
+    for name, addition, reason in needs:
         limit = limits.of_tenant.get(name)
-        if limit is not None and more > 0 and used[name] + more > limit:
+        if limit is not None and addition > 0 and used[name] + addition > limit:
             raise refuse_use(QuotaUse(name, QuotaScope.TENANT, limit, used[name]), reason)
-        if limit is not None and used[name] < WARNING_SHARE * limit <= used[name] + more:
-            about = {"tenant": str(tenant), "quota": name.value, "limit": limit, "used": used[name] + more}
+        if limit is not None and used[name] < WARNING_SHARE * limit <= used[name] + addition:
+            about = {"tenant": str(tenant), "quota": name.value, "limit": limit, "used": used[name] + addition}
             after_commit(connection, partial(_log.warning, "quota_nearly_used", **about))
 
 
@@ -299,9 +302,9 @@ def reserve_chunks(connection: Connection, tenant: TenantId, document_id: str, v
     connection.execute(update(versions).where(*of_version).values(reserved_chunks=0))
     used = read_reserved_volume(connection, tenant).chunks
     present = select(documents.c.chunk_count).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
-    more = chunks - (connection.execute(present).scalar_one_or_none() or 0)
-    if more > 0 and used + more > limit:
-        raise refuse_use(QuotaUse(QuotaName.CHUNKS, QuotaScope.TENANT, limit, used), f"{more} more chunks of the document")
+    addition = chunks - (connection.execute(present).scalar_one_or_none() or 0)
+    if addition > 0 and used + addition > limit:
+        raise refuse_use(QuotaUse(QuotaName.CHUNKS, QuotaScope.TENANT, limit, used), f"{addition} more chunks of the document")
     connection.execute(update(versions).where(*of_version).values(reserved_chunks=chunks))
 
 
@@ -342,5 +345,5 @@ class QuotaCatalogue(CataloguePart):
     take_requests = write_soon(take_requests)
     hold_places = write_soon(hold_places)
     counter = read(read_counter)
-    spending = read(read_spending)
+    spending = read(read_spent_amounts)
     stocks = read(read_stocks)
