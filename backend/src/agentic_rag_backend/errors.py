@@ -327,7 +327,7 @@ class TooManyWrongKeys(AgenticRagError):
 
 
 class QuotaExceeded(AgenticRagError):
-    """A limit of the tenant or of the key is reached. ``members`` has the limit, what is used, and when it starts again."""
+    """A limit of the tenant or of the key is reached. ``members`` has the limit, its use, and when it starts again."""
 
     code = "quota_exceeded"
     status = 429

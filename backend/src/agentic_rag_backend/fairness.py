@@ -40,6 +40,8 @@ class QuotaWait:
 
     until: datetime | None = None
     reason: str = ""
+    is_still_full: Callable[[], Awaitable[bool]] | None = None
+    """Reads anew whether it still has to wait."""
 
 
 AdmitCall = Callable[["Actor"], Awaitable[None]]

@@ -203,6 +203,7 @@ async def test_answers_are_refused_and_jobs_wait_until_the_quota_allows_it(site:
     assert int(refused.headers["Retry-After"]) > 1
     streamed = await client.post("/answers", {"query": "Who dries kelp in Port Sarn?", "stream": True})
     assert "quota_exceeded" in streamed.text
+    await asyncio.sleep(READ_EVERY_S)  # until then, jobs use the limits that were read before
     submitted = await client.data("POST", "/documents", status=202, json={"text": f"{TEXT} Later.", "key": "later"})
     async with asyncio.timeout(30):
         while "waiting until" not in (job := await client.data("GET", f"/jobs/{submitted['job_id']}"))["message"]:
@@ -210,7 +211,6 @@ async def test_answers_are_refused_and_jobs_wait_until_the_quota_allows_it(site:
     assert (job["state"], job["attempt"], "tokens_per_month" in job["message"]) == ("queued", 1, True)
     assert server.stats().total.calls == 0, "nothing was paid for"
     await other.upload(f"{TEXT} Other.", key="other")
-    await asyncio.sleep(READ_EVERY_S)
     assert (await client.data("GET", f"/jobs/{submitted['job_id']}"))["state"] == "queued"
     assert (await client.delete(f"/documents/{submitted['document_id']}")).status_code == 202, "a deletion needs no model"
     again = await client.data("POST", "/documents", status=202, json={"text": f"{TEXT} Later.", "key": "again"})

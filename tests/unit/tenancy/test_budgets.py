@@ -97,11 +97,13 @@ async def test_a_job_waits_until_the_limit_is_raised(monkeypatch: pytest.MonkeyP
     for _ in range(20):
         await asyncio.sleep(0)
     assert not waiting.done()
+    assert wait.is_still_full is not None
+    assert await wait.is_still_full()
     assert (wait.until, wait.reason) == (
         datetime(2027, 1, 1, tzinfo=UTC),
         "the quota tokens_per_month of the tenant, 5, is used up",
     )
     site.catalogue.spent = TenantAmounts(TODAY, SpentAmounts(5, 0, 5, 0), tenant_values={QuotaName.TOKENS_PER_MONTH: 6})
-    site.now_s = READ_EVERY_S
+    assert not await wait.is_still_full(), "it reads anew"
     await waiting
     assert wait.until is None

@@ -79,7 +79,7 @@ class AdminService:
 
     @requires(Scope.READ)
     async def list_quota_uses(self, caller: Principal) -> Sequence[QuotaUse]:
-        """Return what is used of each limit of the tenant and of the caller's key."""
+        """Return the use of each limit of the tenant and of the caller's key."""
         key_id = None if caller.operator else caller.key_id
         return await self.container.quotas.list_uses(caller.tenant, key_id, caller.key_quota)
 

@@ -1,4 +1,4 @@
-"""Quotas: the limits of a tenant and of a key, and what is used of them."""
+"""Quotas: the limits of a tenant and of a key, and their use."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CallerLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """What is used of one limit. ``resets_at`` None: it does not start again by itself."""
+    """The use of one limit. ``resets_at`` None: it does not start again by itself."""
 
     name: QuotaName
     scope: QuotaScope
@@ -124,7 +124,7 @@ class SpentAmounts:
     month_cost_nanos: int = 0
 
     def amount_of(self, name: QuotaName) -> float:
-        """Return what is used of a limit."""
+        """Return the use of a limit."""
         amounts: Mapping[QuotaName, float] = {
             QuotaName.TOKENS_PER_DAY: self.day_tokens,
             QuotaName.COST_PER_DAY: self.day_cost_nanos / NANOS,
@@ -154,7 +154,7 @@ class TenantAmounts:
     key_values: QuotaValues = field(default_factory=dict)
 
     def list_uses(self, limits: CallerLimits) -> list[QuotaUse]:
-        """Return what is used of each limit on calls of models, the key's first."""
+        """Return the use of each limit on calls of models, the key's first."""
         spending = {QuotaScope.KEY: self.of_key, QuotaScope.TENANT: self.of_tenant}
         return [
             QuotaUse(name, scope, limit, spending[scope].amount_of(name), period_end(name, self.day))

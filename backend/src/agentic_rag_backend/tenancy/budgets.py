@@ -8,10 +8,12 @@ and by what other processes used in the last `READ_EVERY_S` + `WRITTEN_EVERY_S` 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
 
 from agentic_rag_backend.domain.quota import (
     CallerLimits,
@@ -52,7 +54,7 @@ class _Account:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def list_uses(self, limits: CallerLimits) -> list[QuotaUse]:
-        """Return what is used of each limit."""
+        """Return the use of each limit."""
         if self.sums is None:
             return []
         of_tenant = self.sums.of_tenant.add_call(self.tokens, self.cost_nanos)
@@ -113,9 +115,15 @@ class ModelBudgets:
         if wait is not None and wait.until is None:
             whose = "the key" if use.scope is QuotaScope.KEY else "the tenant"
             wait.reason = f"the quota {use.name} of {whose}, {show_number(use.limit)}, is used up"
-            wait.until = use.resets_at
+            wait.until, wait.is_still_full = use.resets_at, partial(self._is_still_full, actor)
             _log.info("job_waits_for_quota", tenant=str(actor.tenant), quota=use.name.value, limit=use.limit, used=use.used)
         await asyncio.sleep(_LOOKED_AT_EVERY_S)
+
+    async def _is_still_full(self, actor: Actor) -> bool:
+        """Read the limits and the usage anew, and return whether a limit is used up."""
+        if actor.tenant is not None:
+            (await self._read_if_old(actor.tenant, actor.key_id)).read_at = -math.inf
+        return await self._find_full_limit(actor) is not None
 
     async def _find_full_limit(self, actor: Actor) -> QuotaUse | None:
         """Return the first limit of which nothing is left."""

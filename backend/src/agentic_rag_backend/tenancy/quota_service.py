@@ -1,4 +1,4 @@
-"""Quotas of tenants and keys: their limits, the admission of requests, and reports on what is used."""
+"""Quotas of tenants and keys: their limits, the admission of requests, and reports on the use."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class QuotaService:
         await self._end_waits(tenant)
 
     async def list_uses(self, tenant: Tenant, key_id: str | None = None, key_values: QuotaValues | None = None) -> list[QuotaUse]:
-        """Return what is used of each limit of a tenant, and of one of its keys."""
+        """Return the use of each limit of a tenant, and of one of its keys."""
         limits = CallerLimits(apply_defaults(tenant.quota, self.defaults), apply_defaults(key_values or {}))
         uses: list[QuotaUse] = []
         for scope, of_scope in ((QuotaScope.KEY, limits.of_key), (QuotaScope.TENANT, limits.of_tenant)):

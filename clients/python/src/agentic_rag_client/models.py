@@ -879,7 +879,7 @@ class Outcome(Model):
 
 
 class OwnTenant(Model):
-    """The caller's tenant, with what is used of its limits and of those of the key."""
+    """The caller's tenant, with the use of its limits and of the limits of the key."""
 
     id: str = ABSENT
     name: str = ABSENT
@@ -1014,14 +1014,14 @@ class QuestionsForgotten(Model):
 
 
 class Quota(Model):
-    """The limits that were set, by name, and what is used of all limits that apply."""
+    """The limits that were set, by name, and the use of all limits that apply."""
 
     quota: dict[str, float | None] = ABSENT
     limits: list[QuotaUse] = ABSENT
 
 
 class QuotaUse(Model):
-    """What is used of a limit."""
+    """The use of a limit."""
 
     name: QuotaName | str = ABSENT
     scope: QuotaScope | str = ABSENT

@@ -1628,7 +1628,7 @@ class Tenants(TenantArchives[Mode]):
     async def quota(self, tenant_id: str) -> models.Quota:
         """Get a tenant's quota.
 
-        Return the limits that were set for a tenant, and what is used of all limits that apply.
+        Return the limits that were set for a tenant, and the use of all limits that apply.
         """
         return await self._session.read(Call.of("GET /api/v1/tenants/{tenant_id}/quota", locals()), models.Quota)
 
@@ -1940,7 +1940,7 @@ class Operations(Resource[Mode]):
 
         Return model calls, tokens, cost and requests by day, stage, model or key, and the size of the tenant's documents.
 
-        `quota` has what is used of each limit now. Calls of jobs count for the key whose request began the job. What other
+        `quota` has the use of each limit now. Calls of jobs count for the key whose request began the job. What other
         processes of the server did in the last two seconds may be missing.
 
         Args:
@@ -1953,7 +1953,7 @@ class Operations(Resource[Mode]):
     async def tenant(self) -> models.OwnTenant:
         """Get the tenant of this key.
 
-        Return the caller's tenant, with what is used of its limits and of those of the key.
+        Return the caller's tenant, with the use of its limits and of the limits of the key.
         """
         return await self._session.read(Call.of("GET /api/v1/tenants/me", locals()), models.OwnTenant)
 

@@ -20,7 +20,7 @@ router = APIRouter(tags=["tenants"], route_class=JsonRoute)
     "/tenants/{tenant_id}/quota", response_model=Envelope[QuotaView], dependencies=[Operator], summary="Get a tenant's quota"
 )
 async def get_quota(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
-    """Return the limits that were set for a tenant, and what is used of all limits that apply."""
+    """Return the limits that were set for a tenant, and the use of all limits that apply."""
     tenant = await services.tenants.get(read_tenant_id(tenant_id))
     return wrap_data(request, QuotaView.of(tenant, await services.quotas.list_uses(tenant)))
 

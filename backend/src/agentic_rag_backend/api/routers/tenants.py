@@ -45,7 +45,7 @@ def read_tenant_id(tenant_id: str) -> TenantId:
 
 @router.get("/tenants/me", response_model=Envelope[OwnTenantView], summary="Get the tenant of this key")
 async def get_own_tenant(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
-    """Return the caller's tenant, with what is used of its limits and of those of the key."""
+    """Return the caller's tenant, with the use of its limits and of the limits of the key."""
     return wrap_data(request, OwnTenantView.with_limits(caller.tenant, await services.admin.list_quota_uses(caller)))
 
 

@@ -26,7 +26,7 @@ async def get_usage(
 ) -> dict[str, Any]:
     """Return model calls, tokens, cost and requests by day, stage, model or key, and the size of the tenant's documents.
 
-    `quota` has what is used of each limit now. Calls of jobs count for the key whose request began the job. What other
+    `quota` has the use of each limit now. Calls of jobs count for the key whose request began the job. What other
     processes of the server did in the last two seconds may be missing.
     """
     report = await services.admin.read_usage(caller, by, start, end)

@@ -1,4 +1,4 @@
-"""Quotas of tenants and keys, and what is used of them."""
+"""Quotas of tenants and keys, and their use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QuotaBody(KeyQuotaBody):
 
 
 class QuotaUseView(View):
-    """What is used of a limit."""
+    """The use of a limit."""
 
     name: QuotaName
     scope: QuotaScope = Field(description="whether the limit is the tenant's or the key's")
@@ -61,7 +61,7 @@ class QuotaUseView(View):
 
 
 class QuotaView(View):
-    """The limits that were set, by name, and what is used of all limits that apply."""
+    """The limits that were set, by name, and the use of all limits that apply."""
 
     quota: dict[QuotaName, float | None] = Field(description="limits that were set; null: no limit")
     limits: list[QuotaUseView]

@@ -62,7 +62,7 @@ class TenantView(View):
 
 
 class OwnTenantView(TenantView):
-    """The caller's tenant, with what is used of its limits and of those of the key."""
+    """The caller's tenant, with the use of its limits and of the limits of the key."""
 
     limits: list[QuotaUseView]
 

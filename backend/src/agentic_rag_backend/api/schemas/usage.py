@@ -74,7 +74,7 @@ class UsageReportView(UsageCountView):
     documents: int
     chunks: int
     bytes: int = Field(description="size of the documents' originals")
-    quota: list[QuotaUseView] = Field(description="what is used of each limit of the tenant and of the key, now")
+    quota: list[QuotaUseView] = Field(description="the use of each limit of the tenant and of the key, now")
 
     @classmethod
     def of(cls, report: UsageReport, uses: Iterable[QuotaUse]) -> UsageReportView:

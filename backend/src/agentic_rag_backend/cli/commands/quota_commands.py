@@ -17,7 +17,7 @@ _NO_LIMIT = "none"
 
 
 async def show_quota(session: Session, tenant_name: TenantName) -> None:
-    """Show what is used of each limit of a tenant."""
+    """Show the use of each limit of a tenant."""
     path = join_path(TENANTS.path, await session.client.find_tenant_id(tenant_name))
     session.output.present(await session.client.get(f"{path}/quota"), _render_quota)
 

@@ -65,7 +65,17 @@ class Interruptions:
         waits = {task: wait for task in self._running if (wait := self._execution.quota_wait_of(task)) is not None}
         for task, wait in waits.items():
             if wait.until is not None and wait.until > latest and task in self._running:
-                await self._stop_tasks({task: self._running[task]}, replace(wait))
+                await self._delay_task(task, self._running[task], replace(wait))
+
+    async def _delay_task(self, task: asyncio.Task[None], workflow: ClaimedWorkflow, wait: QuotaWait) -> None:
+        """Enqueue a workflow again, to start after its wait.
+
+        The quota may have changed since the workflow read it, before the workflow was among those whose wait a change ends.
+        """
+        await self._stop_tasks({task: workflow}, wait)
+        if wait.is_still_full is not None and not await wait.is_still_full():
+            with as_unavailable():
+                await asyncio.to_thread(self._table.end_waits, workflow.tenant, workflow.job_id)
 
     async def _stop_tasks(self, stopping: Mapping[asyncio.Task[None], ClaimedWorkflow], wait: QuotaWait | None = None) -> None:
         """Stop running workflows, and enqueue them again."""

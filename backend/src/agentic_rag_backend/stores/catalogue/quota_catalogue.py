@@ -141,7 +141,7 @@ def _taking_statement(dialect: str, *, is_clock_given: bool) -> Executable:
         "granted": case((goes_on, free), else_=new.excluded.granted),
     }
     statement = new.on_conflict_do_update(index_elements=["tenant_id", "key_id"], set_=changed)
-    returned = [old.minute, old.taken, old.granted, now_s.label("now_s")]
+    returned: list[ColumnElement[Any]] = [old.minute, old.taken, old.granted, now_s.label("now_s")]
     if dialect == "postgresql":  # a power loss may take the newest counts along: their commit does not wait for the disk
         returned.append(func.set_config("synchronous_commit", "off", True))
     return statement.returning(*returned)
