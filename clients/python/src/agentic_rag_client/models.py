@@ -706,7 +706,7 @@ class Key(Model):
     last_used_at: datetime | None = ABSENT
     replaced_by: str | None = ABSENT
     revoked_at: datetime | None = ABSENT
-    quota: dict[str, float | None] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     key: str | None = None
 
 
@@ -885,7 +885,7 @@ class OwnTenant(Model):
     name: str = ABSENT
     state: TenantState | str = ABSENT
     labels: dict[str, str] = ABSENT
-    quota: dict[str, float | None] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     created_at: datetime = ABSENT
     limits: list[QuotaUse] = ABSENT
 
@@ -1016,7 +1016,7 @@ class QuestionsForgotten(Model):
 class Quota(Model):
     """The limits that were set, by name, and the use of all limits that apply."""
 
-    quota: dict[str, float | None] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     limits: list[QuotaUse] = ABSENT
 
 
@@ -1025,8 +1025,8 @@ class QuotaUse(Model):
 
     name: QuotaName | str = ABSENT
     scope: QuotaScope | str = ABSENT
-    limit: float = ABSENT
-    used: float = ABSENT
+    limit: int | float = ABSENT
+    used: int | float = ABSENT
     resets_at: datetime | None = ABSENT
     warning: bool = ABSENT
 
@@ -1320,7 +1320,7 @@ class Tenant(Model):
     name: str = ABSENT
     state: TenantState | str = ABSENT
     labels: dict[str, str] = ABSENT
-    quota: dict[str, float | None] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     created_at: datetime = ABSENT
 
 

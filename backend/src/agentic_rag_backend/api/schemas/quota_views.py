@@ -49,8 +49,8 @@ class QuotaUseView(View):
 
     name: QuotaName
     scope: QuotaScope = Field(description="whether the limit is the tenant's or the key's")
-    limit: float
-    used: float
+    limit: int | float
+    used: int | float
     resets_at: datetime | None = Field(description="time from which on nothing of it is used; null: it does not start again")
     warning: bool = Field(description="whether 80 % or more is used")
 
@@ -63,7 +63,7 @@ class QuotaUseView(View):
 class QuotaView(View):
     """The limits that were set, by name, and the use of all limits that apply."""
 
-    quota: dict[QuotaName, float | None] = Field(description="limits that were set; null: no limit")
+    quota: dict[QuotaName, int | float | None] = Field(description="limits that were set; null: no limit")
     limits: list[QuotaUseView]
 
     @classmethod

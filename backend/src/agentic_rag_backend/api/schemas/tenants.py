@@ -45,7 +45,7 @@ class TenantView(View):
     name: str
     state: TenantState
     labels: dict[str, str]
-    quota: dict[QuotaName, float | None] = Field(description="limits that the operator set, by name; null: no limit")
+    quota: dict[QuotaName, int | float | None] = Field(description="limits that the operator set, by name; null: no limit")
     created_at: datetime
 
     @classmethod
@@ -107,7 +107,7 @@ class KeyView(View):
     last_used_at: datetime | None = Field(description="exact to a minute")
     replaced_by: str | None = Field(description="id of the key that a rotation issued instead")
     revoked_at: datetime | None
-    quota: dict[QuotaName, float | None] = Field(description="limits of the key, by name; null: no limit")
+    quota: dict[QuotaName, int | float | None] = Field(description="limits of the key, by name; null: no limit")
     key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
     @classmethod

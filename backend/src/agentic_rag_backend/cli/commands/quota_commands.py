@@ -68,4 +68,4 @@ def render_uses(output: Output, uses: Sequence[Mapping[str, Any]]) -> None:
         [use["name"], use["scope"], show_number(use["used"]), show_number(use["limit"]), format_time(use["resets_at"])]
         for use in uses
     ]
-    output.show(table(["limit", "of", "#used", "#limit", "resets at"], rows) if rows else "no limits")
+    output.show(table(["name", "of", "#used", "#limit", "resets at"], rows) if rows else "no limits")
