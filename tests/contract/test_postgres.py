@@ -10,6 +10,7 @@ import pytest
 from catalogue_checks import contract as catalogue_contract
 from catalogue_checks import feedback as feedback_contract
 from catalogue_checks import idempotency as idempotency_contract
+from catalogue_checks import quotas as quota_contract
 from catalogue_checks import search_sessions as search_sessions_contract
 from catalogue_checks import store_folders as store_folders_contract
 from catalogue_checks import usage as usage_contract
@@ -57,6 +58,11 @@ async def test_feedback(catalogue: Catalogue, check: feedback_contract.Check) ->
 
 @pytest.mark.parametrize("check", usage_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_usage(catalogue: Catalogue, check: usage_contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.mark.parametrize("check", quota_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_quotas(catalogue: Catalogue, check: quota_contract.Check) -> None:
     await check(catalogue)
 
 

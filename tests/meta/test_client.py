@@ -16,7 +16,7 @@ from agentic_rag_client.downloads import Download
 from agentic_rag_client.pages import AsyncPages, Pages
 from generator.__main__ import PACKAGE, generate
 from generator.description import check_coverage, read_description
-from generator.names import FIXED, OPERATIONS, STREAMED, WRITTEN
+from generator.names import FIXED, LIMITS, OPERATIONS, STREAMED, WRITTEN
 from generator.writer import Schema, python_name, resolve
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def test_every_method_has_the_parameters_of_its_route(description: Schema) -> No
             operation = description["paths"][path][verb.lower()]
             expected = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] != "header"}
             content = operation.get("requestBody", {}).get("content", {}).get(media_type)
-            if content is not None:
+            if name in LIMITS:
+                expected.add("limits")
+            elif content is not None:
                 schema = resolve(content["schema"], description["components"]["schemas"])
                 expected |= set(schema.get("properties", ()))
             expected -= FIXED.get(name, {}).keys()

@@ -48,7 +48,7 @@ LIMITS: Mapping[str, float] = {
 
 
 CLIENT_LIMITS: Mapping[str, float] = {
-    "lines": 2_920,
+    "lines": 2_935,
     "modules over 400 lines": 0,
     "functions over 40 lines": 1,
     "vague variables in percent": 0.5,

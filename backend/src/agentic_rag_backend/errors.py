@@ -5,9 +5,9 @@ Raise the most specific one. Only the HTTP handler and the CLI translate them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class AgenticRagError(Exception):
@@ -24,6 +24,11 @@ class AgenticRagError(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after_s = retry_after_s
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Further members of the problem."""
+        return {}
 
 
 class InvalidRequest(AgenticRagError):
@@ -348,6 +353,23 @@ class TooManyWrongKeys(AgenticRagError):
     code = "too_many_wrong_keys"
     status = 429
     title = "Too many wrong keys"
+
+
+class QuotaExceeded(AgenticRagError):
+    """A limit of the tenant or of the key is reached. ``members`` has the limit, its use, and when it starts again."""
+
+    code = "quota_exceeded"
+    status = 429
+    title = "Quota exceeded"
+
+    def __init__(self, message: str, members: Mapping[str, Any], *, retry_after_s: float) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self._members = members
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """The members of `domain.quota.refuse_use`."""
+        return self._members
 
 
 class Overloaded(AgenticRagError):

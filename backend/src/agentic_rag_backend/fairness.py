@@ -13,15 +13,17 @@ import asyncio
 import contextlib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from agentic_rag_backend.domain.prices import PriceTable
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.quota import CallerLimits
+from agentic_rag_backend.domain.tenant import TenantId, is_operator_key
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.telemetry.usage_ledger import UsageLedger
 
@@ -30,6 +32,20 @@ if TYPE_CHECKING:  # its module loads the metrics, which a command that only pri
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class QuotaWait:
+    """Whether a job waits for a quota. ``until`` None: it does not wait."""
+
+    until: datetime | None = None
+    reason: str = ""
+    is_still_full: Callable[[], Awaitable[bool]] | None = None
+    """Reads anew whether it still has to wait."""
+
+
+AdmitCall = Callable[["Actor"], Awaitable[None]]
+"""Returns if an actor may call a model now. For a job, it waits until the job may. For a request, it raises `QuotaExceeded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,22 @@ class Actor:
     """Key of the request that began the work. None: no request did."""
     ledger: UsageLedger | None = None
     """Counts what the work costs. None: nobody counts it."""
+    limits: CallerLimits | None = None
+    """Limits of the tenant and the key. None: there are none."""
+    admit_call: AdmitCall | None = None
+    """Limits calls of models. None: they are not limited."""
+    quota_wait: QuotaWait | None = None
+    """Shared by everything that a job does. None: it is no job."""
+
+    @property
+    def effective_limits(self) -> CallerLimits | None:
+        """The limits, unless an operator began the work."""
+        return None if self.limits is None or is_operator_key(self.key_id) else self.limits
+
+    async def admit_model_call(self) -> None:
+        """Return if a model may be called now. See `AdmitCall`."""
+        if self.admit_call is not None and self.tenant is not None and not is_operator_key(self.key_id):
+            await self.admit_call(self)
 
     def charge_call(self, call: ModelCall) -> Usage:
         """Record a model call that has ended, and return it with its cost."""
@@ -66,9 +98,16 @@ _NOBODY = Actor()
 _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_NOBODY)
 
 
-def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None) -> None:
+def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None) -> Actor:
     """Set the tenant for whom the current task, and everything it starts, works from now on. See `Actor`."""
-    _ACTOR.set(Actor(tenant, job, ends_at))
+    actor = Actor(tenant, job, ends_at, quota_wait=QuotaWait() if job else None)
+    _ACTOR.set(actor)
+    return actor
+
+
+def limit_actor(limits: CallerLimits | None, admit_call: AdmitCall | None) -> None:
+    """Set the limits of the current task and everything it starts."""
+    _ACTOR.set(replace(current_actor(), limits=limits, admit_call=admit_call))
 
 
 def charge_to(key_id: str | None, ledger: UsageLedger | None = None) -> None:

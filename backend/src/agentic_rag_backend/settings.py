@@ -132,6 +132,22 @@ class Settings(BaseSettings):
         10_240, ge=1, le=1_048_576, description="maximum size of a tenant archive, MiB; the unpacked size may be ten times larger"
     )
 
+    # --- quotas of tenants that have no others
+    quota_requests_per_minute: int | None = Field(None, ge=0, description="requests a minute; unset: no limit")
+    quota_concurrent_requests: int | None = Field(None, ge=0, description="requests that run at once; unset: no limit")
+    quota_documents: int | None = Field(None, ge=0, description="documents; unset: no limit")
+    quota_chunks: int | None = Field(None, ge=0, description="chunks of all documents; unset: no limit")
+    quota_bytes: int | None = Field(None, ge=0, description="bytes of all uploaded files; unset: no limit")
+    quota_jobs_waiting: int | None = Field(None, ge=0, description="jobs that wait for their turn; unset: no limit")
+    quota_tokens_per_day: int | None = Field(
+        None, ge=0, description="tokens that models read and write for a tenant in a day (UTC); unset: no limit"
+    )
+    quota_tokens_per_month: int | None = Field(None, ge=0, description="the same in a calendar month; unset: no limit")
+    quota_cost_per_day: float | None = Field(
+        None, ge=0, description="cost of models in a day (UTC), in the currency of MODEL_PRICES; unset: no limit"
+    )
+    quota_cost_per_month: float | None = Field(None, ge=0, description="the same in a calendar month; unset: no limit")
+
     # --- stores
     deployment: str = Field(
         "agentic_rag",

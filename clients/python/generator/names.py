@@ -102,6 +102,9 @@ OPERATIONS: dict[str, str] = {
     "tenants.change": "PATCH /api/v1/tenants/{tenant_id}",
     "tenants.delete": "DELETE /api/v1/tenants/{tenant_id}",
     "tenants.usage": "GET /api/v1/tenants/usage",
+    "tenants.quota": "GET /api/v1/tenants/{tenant_id}/quota",
+    "tenants.set_quota": "PUT /api/v1/tenants/{tenant_id}/quota",
+    "tenants.set_key_quota": "PUT /api/v1/tenants/{tenant_id}/keys/{key_id}/quota",
     "tenants.export": "POST /api/v1/tenants/{tenant_id}/export",
     "tenants.create_key": "POST /api/v1/tenants/{tenant_id}/keys",
     "tenants.keys": "GET /api/v1/tenants/{tenant_id}/keys",
@@ -173,6 +176,11 @@ HEADERS: dict[str, str] = {
 """Headers that are parameters, with their text; empty: that of the description."""
 BODY = "changes"
 """Parameter of a body that is a mapping of any names."""
+LIMITS: dict[str, str] = {
+    "tenants.set_quota": "limits by name; None: no limit; a limit that is left out has its default",
+    "tenants.set_key_quota": "limits by name; None: no limit",
+}
+"""Methods whose body is one parameter, with its text, because a member that is None and one that is left out differ."""
 NOT_READY = {"health.ready": 503}
 """Statuses of failures whose body is a result."""
 NAMES: dict[str, str] = {

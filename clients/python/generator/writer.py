@@ -16,6 +16,7 @@ from generator.names import (
     EVENTS,
     FIXED,
     HEADERS,
+    LIMITS,
     MIXINS,
     NAMES,
     NOT_READY,
@@ -226,6 +227,10 @@ class Writer:
         """Return the expression of a method's request."""
         if self.is_mapping(operation):
             return f"Call({', '.join(map(repr, route.split(' ')))}, body={BODY})"
+        if name in LIMITS:
+            verb, path = route.split(" ")
+            ids = ", ".join(re.findall(r"{(\w+)}", path))
+            return f"Call({verb!r}, fill_path({path!r}, {ids}), body=limits)"
         fixed = {member: value for member, value in FIXED.get(name, {}).items() if value is not None}
         options = [f"locals() | {fixed!r}" if fixed else "locals()"]
         options += ["keyed=True"] if "idempotency-key" in headers(operation) else []
@@ -249,6 +254,8 @@ class Writer:
                 annotation = "Mapping[str, Any]" if member == "filter" else self.annotate(schema, for_request=True)
                 arguments.append(Argument(python_name(member), annotation, text, required=bool(parameter.get("required"))))
         schema = self.read_body(operation)
+        if name in LIMITS:
+            return [*arguments, Argument("limits", "Mapping[str, float | None]", LIMITS[name], required=True)]
         if self.is_mapping(operation):
             return [
                 *arguments,

@@ -344,6 +344,12 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("tenant", "name", {"name": "stolen", "labels": {"of": "alpha"}}, status=403),
     ),
     "DELETE /tenants/{tenant_id}": (_OPERATORS,),
+    "GET /tenants/{tenant_id}/quota": (_OPERATORS,),
+    "PUT /tenants/{tenant_id}/quota": (Case("tenant", "path", {"documents": 0}, status=403),),
+    "PUT /tenants/{tenant_id}/keys/{key_id}/quota": (
+        Case("tenant", "path", {"requests_per_minute": 0}, status=403),
+        Case("api_key", "path", {"requests_per_minute": 0}, status=403),
+    ),
     "POST /tenants/{tenant_id}/keys": (Case("tenant", "path", {"name": "stolen"}, status=403),),
     "GET /tenants/{tenant_id}/keys": (_OPERATORS,),
     "POST /tenants/{tenant_id}/export": (_OPERATORS,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from itertools import cycle
 from typing import Any
@@ -34,10 +35,11 @@ def test_of_servers_that_start_at_once_one_issues_the_first_key(site: Site) -> N
     _change_keys(running[0].url, running[1].url, tenant["id"])
     for era in ("auto", "legacy"):
         asyncio.run(_alternate([server.url for server in running], winner["key"], era))
+    _share_quotas(running[0].url, running[1].url, tenant["id"])
     (loser,) = [number for number, path in enumerate(kept) if not path.exists()]
     assert running[loser].stop() == 0
     site.await_start(site.start("serve", DATA_DIR=str(site.folder / f"data-{loser}")))
-    assert len(call(running[1 - loser].url, "GET", f"/tenants/{tenant['id']}/keys", OPERATOR)) == 3
+    assert len(call(running[1 - loser].url, "GET", f"/tenants/{tenant['id']}/keys", OPERATOR)) == 4
 
 
 class _Alternating(httpx2.AsyncHTTPTransport):
@@ -94,3 +96,22 @@ def _change_keys(here: str, there: str, tenant: str) -> None:
     assert code(here, second["key"]) == "key_revoked"
     used = {key["id"]: key["last_used_at"] for key in call(there, "GET", keys, OPERATOR)}
     assert used[second["id"]] is not None
+
+
+def _share_quotas(here: str, there: str, tenant: str) -> None:
+    """A quota that one process sets holds for the requests to both together."""
+    key = call(there, "POST", f"/tenants/{tenant}/keys", OPERATOR, {"name": "limited"})["key"]
+
+    def send(url: str) -> httpx.Response:
+        return httpx.get(f"{url}/api/v1/tenants/me", headers={"X-API-Key": key}, timeout=60)
+
+    call(here, "PUT", f"/tenants/{tenant}/quota", OPERATOR, {"requests_per_minute": 1000})
+    left_s = int(send(there).headers["RateLimit"].rpartition("t=")[2])
+    if left_s < 10:
+        time.sleep(left_s + 1)
+        send(there)
+    call(here, "PUT", f"/tenants/{tenant}/quota", OPERATOR, {"requests_per_minute": 21})
+    statuses = [send(url).status_code for _ in range(15) for url in (here, there)]
+    assert (statuses.count(200), statuses.count(429)) == (20, 10)
+    call(there, "PUT", f"/tenants/{tenant}/quota", OPERATOR, {})
+    assert send(here).status_code == 200

@@ -60,8 +60,8 @@ async def test_a_job_that_a_shutdown_stopped_is_queued_and_goes_on_at_the_next_s
             jobs = container.catalogue.jobs
             states: list[JobState] = []
 
-            async def noted(*arguments: Any) -> None:
-                await type(jobs).hand_back(jobs, *arguments)
+            async def noted(*arguments: Any, **options: Any) -> None:
+                await type(jobs).hand_back(jobs, *arguments, **options)
                 states.append((await jobs.job(tenant, job.id)).state)
 
             patched.setattr(container.queue, "_on_returned", noted)

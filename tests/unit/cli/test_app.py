@@ -30,7 +30,7 @@ GROUPS = {
     "graph": {"entity", "paths", "contradictions", "export", "merge", "split", "rename", "delete", "edits", "undo"},
     "evaluate": {"run", "compare", "report", "runs", "delete", "datasets", "questions"},
     "raptor": {"list", "show", "status", "rebuild"},
-    "tenants": {"create", "list", "change", "suspend", "resume", "delete", "usage", "keys"},
+    "tenants": {"create", "list", "change", "suspend", "resume", "delete", "usage", "quota", "keys"},
     "feedback": {"list", "export"},
     "features": {"show", "set"},
     "models": {"list", "pull", "check"},

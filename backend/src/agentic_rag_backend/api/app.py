@@ -31,6 +31,7 @@ from agentic_rag_backend.api.routers import (
     labels,
     probes,
     prometheus,
+    quota_routes,
     search,
     status,
     tenants,
@@ -69,6 +70,7 @@ _ROUTERS = (
     evaluation_scores,
     usage,  # before `tenants`, whose path with an id would match /tenants/usage
     tenants,
+    quota_routes,
     transfer,
 )
 """Modules of the versioned routes, in the order of the documentation."""
@@ -139,6 +141,8 @@ def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
             "Content-Location",
             "X-Request-Id",
             "Retry-After",
+            "RateLimit",
+            "RateLimit-Policy",
             "Idempotency-Replayed",
             "Content-Disposition",
         ],

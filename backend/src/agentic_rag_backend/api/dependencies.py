@@ -19,13 +19,14 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
 from agentic_rag_backend.answering.service import FALLBACK_SHARE
+from agentic_rag_backend.api.doors.door_names import is_called_by_door
 from agentic_rag_backend.api.doors.permalinks import use_links
 from agentic_rag_backend.application import Application
 from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
-from agentic_rag_backend.fairness import act_for, charge_to
+from agentic_rag_backend.fairness import act_for, charge_to, limit_actor
 
 _IPV6_NETWORK = 64
 """Size of the IPv6 network that one client usually has."""
@@ -139,9 +140,23 @@ class Requires:
         ledger.record_request(caller.tenant.id.whole, caller.key_id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         check_scope(caller, self.scope)
+        await _admit_within_quota(request, caller)
         request.state.principal = caller
         use_links(request)
         return caller
+
+
+async def _admit_within_quota(request: Request, caller: Principal) -> None:
+    """Count a request against the limits of its tenant and its key. A door that calls the API in process has counted it."""
+    quotas = container_of(request).quotas
+    limits = quotas.limits_of(caller)
+    if limits is None:
+        return
+    limit_actor(limits, container_of(request).budgets.admit_call)
+    if is_called_by_door():
+        return
+    request.state.admission = quotas.begin_admission()
+    await quotas.admit_request(request.state.admission, caller, limits)
 
 
 Reader = Annotated[Principal, Depends(Requires(Scope.READ))]

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentic_rag_backend.api.doors.door_names import name_door
-from agentic_rag_backend.api.responses.error_responses import crash, problem
+from agentic_rag_backend.api.responses.error_responses import crash, problem, rate_headers
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import count_request
@@ -54,7 +54,7 @@ class RequestContext:
         request_id = _request_id(Headers(scope=scope).get("x-request-id"))
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
-        response = _Response(send, request_id, scope["method"])
+        response = _Response(send, request_id, scope["method"], state)
         response.challenge = None if self._challenge is None else partial(self._challenge, scope)
         door = name_door(scope["path"])
         headers = dict(Headers(scope=scope)) if is_recording() else {}
@@ -66,6 +66,8 @@ class RequestContext:
             try:
                 await self._serve(scope, receive, response)
             finally:
+                if (admission := state.get("admission")) is not None:
+                    admission.leave()
                 _report(scope, response, door, span, tenant=state.get("tenant"))
                 # The endpoint may have bound more values, such as the tenant. They end with the request.
                 structlog.contextvars.clear_contextvars()
@@ -174,8 +176,9 @@ def _template(path: str, route: str | None) -> str:
 class _Response:
     """Records the status and start of a response, and adds the request id to it."""
 
-    def __init__(self, send: Send, request_id: str, method: str) -> None:
+    def __init__(self, send: Send, request_id: str, method: str, state: Mapping[str, Any]) -> None:
         self._send = send
+        self._state = state
         self._request_id = request_id
         self.method = method
         """Method of the caller. `Methods` turns a HEAD into a GET."""
@@ -197,6 +200,8 @@ class _Response:
             headers.setdefault("Cache-Control", "no-store")
             if self.status == HTTPStatus.UNAUTHORIZED and self.challenge is not None:
                 _add_challenge(headers, self.challenge())
+            if (admission := self._state.get("admission")) is not None:
+                headers.update(rate_headers(admission.list_states()))
             if headers.get("content-type", "").startswith("text/event-stream") and self.timeout is not None:
                 self.first_byte_s = time.perf_counter() - self.received_at
                 self.timeout.reschedule(None)

@@ -19,6 +19,7 @@ from agentic_rag_backend.cli.commands import (
     label,
     mcp,
     questions,
+    quota_commands,
     status,
     tenants,
     themes,
@@ -194,6 +195,13 @@ COMMANDS: Mapping[str, Run | CommandGroup] = {
             "resume": command(tenants.resume_tenant, operator=True),
             "delete": command(tenants.delete_tenant, operator=True),
             "usage": command(usage.list_tenants_usage, operator=True),
+            "quota": CommandGroup(
+                help="Limits of a tenant and of its keys.",
+                commands={
+                    "show": command(quota_commands.show_quota, operator=True),
+                    "set": command(quota_commands.set_quota, operator=True),
+                },
+            ),
             "keys": CommandGroup(
                 help="Keys of a tenant.",
                 commands={

@@ -44,11 +44,13 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         stack.push_async_callback(container.key_uses.write_uses)
         if container.tokens is not None:
             stack.push_async_callback(container.tokens.close)
+        stack.push_async_callback(container.quotas.places.return_places)
         writers = {
             "usage": container.usage.run(),
             "answers": container.feedback.run(),
             "outcomes": container.experiments.run(),
             "key-uses": container.key_uses.run(),
+            "request-places": container.quotas.places.run(),
         }
         writing = [asyncio.create_task(work, name=name) for name, work in writers.items()]
         stack.push_async_callback(asyncio.wait, writing)

@@ -10,6 +10,7 @@ from agentic_rag_backend.answering.service import FALLBACK_SHARE, PLACEHOLDERS, 
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
+from agentic_rag_backend.domain.quota import Limits, QuotaName
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.ingestion.service import IngestionOptions
@@ -55,6 +56,12 @@ from agentic_rag_backend.themes.raptor.build_options import TreeOptions
 from agentic_rag_backend.transfer.service import TransferOptions
 
 _log = get_logger(__name__)
+
+
+def quota_defaults(settings: Settings) -> Limits:
+    """Return the limits of tenants that have no others."""
+    limits = {name: getattr(settings, f"quota_{name.value}") for name in QuotaName}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def fast_model(settings: Settings) -> str | None:

@@ -38,6 +38,7 @@ from agentic_rag_backend.container.options import (
     ingestion_options,
     leg_weights,
     name_limits,
+    quota_defaults,
     request_defaults,
     theme_options,
     transfer_options,
@@ -59,7 +60,7 @@ from agentic_rag_backend.evaluation.score_reports import ScoreReports
 from agentic_rag_backend.evaluation.tuning.candidate_scores import CandidateMeasurer
 from agentic_rag_backend.evaluation.tuning.tuning_service import WORKFLOW as TUNE
 from agentic_rag_backend.evaluation.tuning.tuning_service import MeasuringConditions, TuningParts, TuningService
-from agentic_rag_backend.fairness import charge_to
+from agentic_rag_backend.fairness import charge_to, limit_actor
 from agentic_rag_backend.ingestion.document_pages import DocumentPages
 from agentic_rag_backend.ingestion.isolation.isolated_offload import IsolatedOffload
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
@@ -111,8 +112,10 @@ from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL, Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.local_files import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator, WrongKeys
+from agentic_rag_backend.tenancy.budgets import ModelBudgets
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, Features
 from agentic_rag_backend.tenancy.key_uses import KeyUses
+from agentic_rag_backend.tenancy.quota_service import QuotaService
 from agentic_rag_backend.tenancy.service import TenantService
 from agentic_rag_backend.tenancy.usage import UsageService
 from agentic_rag_backend.themes.communities.rebuilds.rebuild_options import RebuildOptions
@@ -197,6 +200,7 @@ class Container:
 
         async def run_counted(tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
             charge_to(None, self.usage.ledger)
+            limit_actor(await self.quotas.limits_of_jobs(tenant), self.budgets.admit_call)
             return await workflow(tenant, job_id, attempt)
 
         self.queue.register(name, queue_name, run_counted)
@@ -294,6 +298,21 @@ class Container:
         """Counts model calls and requests, and reports on them."""
         path = self.settings.model_prices
         return UsageService(self._adapters.catalogue.usage, PriceTable() if path is None else read_prices(path))
+
+    @cached_property
+    def quotas(self) -> QuotaService:
+        """Admits requests, and reads and sets limits of tenants and keys."""
+        process = None if self._others is None else uuid.uuid4().hex[:12]
+        defaults = quota_defaults(self.settings)
+        return QuotaService(self._adapters.catalogue, defaults, process=process, end_waits=self.queue.end_waits)
+
+    @cached_property
+    def budgets(self) -> ModelBudgets:
+        """Limits the calls of models."""
+        catalogue, usage = self._adapters.catalogue, self.usage
+        budgets = ModelBudgets(catalogue.quotas, quota_defaults(self.settings), usage.write_ledger)
+        usage.ledger.on_call = budgets.note_call
+        return budgets
 
     @cached_property
     def feedback(self) -> FeedbackService:

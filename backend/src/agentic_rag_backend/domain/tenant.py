@@ -13,11 +13,14 @@ from uuid import uuid4
 
 from agentic_rag_backend.domain.experiments import ActiveExperiment
 from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.quota import QuotaValues
 from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 from agentic_rag_backend.errors import InvalidScope
 
 ONLY_OPERATOR = "operator"
 """Name of the operator whose key is OPERATOR_KEY."""
+OPERATOR_KEY_ID = "operator"
+"""Id of OPERATOR_KEY. A key of OPERATOR_KEYS has this id, a colon, and its name."""
 MAX_LABELS = 20
 MAX_LABEL_CHARACTERS = 256
 LABEL_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}\Z")
@@ -79,6 +82,11 @@ def require_tenant(tenant: object) -> TenantId:
     return tenant
 
 
+def is_operator_key(key_id: str | None) -> bool:
+    """Return whether a key is an operator's."""
+    return key_id is not None and key_id.partition(":")[0] == OPERATOR_KEY_ID
+
+
 class Scope(StrEnum):
     """Permissions of a key; ``admin`` includes ``write``, ``write`` includes ``read``."""
 
@@ -114,6 +122,8 @@ class Tenant:
     """The experiment that runs."""
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Labels that the operator gave it."""
+    quota: QuotaValues = field(default_factory=dict, hash=False)
+    """Limits that the operator set. Others have their defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +167,8 @@ class ApiKey:
     revoked_at: datetime | None = None
     filter: Mapping[str, Any] | None = None
     """The filter, as the operator wrote it, of the documents that the key may read. None: it may read all documents."""
+    quota: QuotaValues = field(default_factory=dict, hash=False)
+    """Limits of this key, within those of the tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +180,8 @@ class Principal:
     key_id: str
     operator: bool = False
     flags: Mapping[str, object] = field(default_factory=dict)
+    key_quota: QuotaValues = field(default_factory=dict)
+    """Limits of the key."""
 
     def may_use(self, scope: Scope) -> bool:
         """Return whether the credential includes ``scope``."""

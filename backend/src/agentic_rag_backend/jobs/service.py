@@ -30,7 +30,9 @@ class JobService:
             NotFound: the tenant has no such job.
             Conflict: the job has ended.
         """
-        return await self._jobs.request_cancel(tenant, job_id)
+        job = await self._jobs.request_cancel(tenant, job_id)
+        await self._queue.end_waits(tenant, job_id)
+        return job
 
     async def retry(self, tenant: TenantId, job_id: str) -> Job:
         """Queue a failed, partial or cancelled job again with the next attempt number.

@@ -259,9 +259,11 @@ class Endpoint:
         A job waits without a limit. A request waits until its time is over, or as long as the call may last if that is unknown.
 
         Raises:
+            QuotaExceeded: the tenant may use no more tokens. A job waits instead.
             ModelUnavailable: the model was just found to be down.
             ModelBusy: no place was free in time.
         """
+        await current_actor().admit_model_call()
         self._breaker_of(call.model).check_state()
         loop = asyncio.get_running_loop()
         queued_at, until = loop.time(), None if current_actor().job else current_actor().ends_at or loop.time() + call.timeout_s

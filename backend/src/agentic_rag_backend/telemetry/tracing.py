@@ -207,7 +207,7 @@ class _TracedStore:
             return call
         traced = trace_calls(call, f"{self._name} {method}", method)
         setattr(self, method, traced)
-        return call_in_span
+        return traced
 
 
 def trace_calls(call: Callable[..., Any], name: str, operation: str) -> Callable[..., Any]:

@@ -57,6 +57,8 @@ class UsageLedger:
         self._today = today
         self._lock = threading.Lock()
         self._counts: dict[UsageSlot, UsageCount] = {}
+        self.on_call: Callable[[TenantId, str | None, Usage], None] = lambda tenant, key_id, usage: None
+        """Called with each call of a model that has ended, in any thread."""
 
     def record_call(self, tenant: TenantId, key_id: str | None, call: ModelCall, *, job: bool) -> Usage:
         """Add a request to a model that has ended, and return it with its cost.
@@ -70,6 +72,7 @@ class UsageLedger:
         if stage == _EMBEDDING:
             stage = "document_embedding" if job else "question_embedding"
         self._add_count(tenant, key_id, (call.model, stage), UsageCount(usage))
+        self.on_call(tenant, key_id, usage)
         return usage
 
     def record_request(self, tenant: TenantId, key_id: str | None) -> None:

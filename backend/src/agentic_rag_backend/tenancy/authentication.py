@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from agentic_rag_backend.domain.filter_grammar import parse_filter
 from agentic_rag_backend.domain.tenant import (
     ONLY_OPERATOR,
+    OPERATOR_KEY_ID,
     Access,
     Credential,
     Principal,
@@ -151,8 +152,6 @@ _SECRET_BYTES = 32
 _SHOWN_SECRET_CHARACTERS = 8
 MAX_KEY_CHARACTERS = 256
 MAX_TOKEN_CHARACTERS = 16_384
-OPERATOR_KEY_ID = "operator"
-"""Id of OPERATOR_KEY. A key of OPERATOR_KEYS has this id, a colon, and its name."""
 
 
 def new_secret() -> str:

@@ -19,6 +19,8 @@ from agentic_rag_client.parameters import (
     JobState,
     Parameter,
     ProposalStatus,
+    QuotaName,
+    QuotaScope,
     Rating,
     Scope,
     TenantState,
@@ -706,6 +708,7 @@ class Key(Model):
     replaced_by: str | None = ABSENT
     revoked_at: datetime | None = ABSENT
     filter: dict[str, Any] | None = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     key: str | None = None
 
 
@@ -877,6 +880,18 @@ class Outcome(Model):
     error: str | None = ABSENT
 
 
+class OwnTenant(Model):
+    """The caller's tenant, with the use of its limits and of the limits of the key."""
+
+    id: str = ABSENT
+    name: str = ABSENT
+    state: TenantState | str = ABSENT
+    labels: dict[str, str] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
+    created_at: datetime = ABSENT
+    limits: list[QuotaUse] = ABSENT
+
+
 class Page(Model):
     """A page with the place of each line. ``visible_box`` and ``rotation`` say which part of the page its picture shows."""
 
@@ -998,6 +1013,24 @@ class Question(Model):
 
 class QuestionsForgotten(Model):
     questions: int = ABSENT
+
+
+class Quota(Model):
+    """The limits that were set, by name, and the use of all limits that apply."""
+
+    quota: dict[str, int | float | None] = ABSENT
+    limits: list[QuotaUse] = ABSENT
+
+
+class QuotaUse(Model):
+    """The use of a limit."""
+
+    name: QuotaName | str = ABSENT
+    scope: QuotaScope | str = ABSENT
+    limit: int | float = ABSENT
+    used: int | float = ABSENT
+    resets_at: datetime | None = ABSENT
+    warning: bool = ABSENT
 
 
 class RaptorNode(Model):
@@ -1290,6 +1323,7 @@ class Tenant(Model):
     name: str = ABSENT
     state: TenantState | str = ABSENT
     labels: dict[str, str] = ABSENT
+    quota: dict[str, int | float | None] = ABSENT
     created_at: datetime = ABSENT
 
 
@@ -1400,6 +1434,7 @@ class UsageReport(Model):
     documents: int = ABSENT
     chunks: int = ABSENT
     bytes: int = ABSENT
+    quota: list[QuotaUse] = ABSENT
 
 
 class VectorIndexRun(Model):

@@ -41,7 +41,7 @@ from agentic_rag_client.parameters import (
     UsageGroup,
     Weights,
 )
-from agentic_rag_client.requests import Call
+from agentic_rag_client.requests import Call, fill_path
 
 
 class Documents(DocumentFiles[Mode]):
@@ -1624,6 +1624,42 @@ class Tenants(TenantArchives[Mode]):
         """
         return AsyncPages(self._session, Call.of("GET /api/v1/tenants/usage", locals()), models.TenantUsage)
 
+    @operation
+    async def quota(self, tenant_id: str) -> models.Quota:
+        """Get a tenant's quota.
+
+        Return the limits that were set for a tenant, and the use of all limits that apply.
+        """
+        return await self._session.read(Call.of("GET /api/v1/tenants/{tenant_id}/quota", locals()), models.Quota)
+
+    @operation
+    async def set_quota(self, tenant_id: str, limits: Mapping[str, float | None]) -> models.Quota:
+        """Set a tenant's quota.
+
+        Replace the limits of a tenant. null: no limit. A limit that is left out has its default, `QUOTA_…`.
+
+        Every process applies them from the next request on. Jobs that wait for a quota start again.
+
+        Args:
+            limits: limits by name; None: no limit; a limit that is left out has its default.
+        """
+        return await self._session.read(
+            Call("PUT", fill_path("/api/v1/tenants/{tenant_id}/quota", tenant_id), body=limits), models.Quota
+        )
+
+    @operation
+    async def set_key_quota(self, tenant_id: str, key_id: str, limits: Mapping[str, float | None]) -> models.Key:
+        """Set a key's quota.
+
+        Replace the limits of a key. It also has those of its tenant. Without limits in the body, it has no others.
+
+        Args:
+            limits: limits by name; None: no limit.
+        """
+        return await self._session.read(
+            Call("PUT", fill_path("/api/v1/tenants/{tenant_id}/keys/{key_id}/quota", tenant_id, key_id), body=limits), models.Key
+        )
+
     @download
     def export(self, tenant_id: str) -> AsyncDownload:
         """Export a tenant.
@@ -1907,8 +1943,8 @@ class Operations(Resource[Mode]):
 
         Return model calls, tokens, cost and requests by day, stage, model or key, and the size of the tenant's documents.
 
-        Calls of jobs count for the key whose request began the job. What other processes of the server did in the last two
-        seconds may be missing.
+        `quota` has the use of each limit now. Calls of jobs count for the key whose request began the job. What other
+        processes of the server did in the last two seconds may be missing.
 
         Args:
             from_: first day, in UTC; default: 30 days with `to` as the last.
@@ -1917,12 +1953,12 @@ class Operations(Resource[Mode]):
         return await self._session.read(Call.of("GET /api/v1/usage", locals()), models.UsageReport)
 
     @operation
-    async def tenant(self) -> models.Tenant:
+    async def tenant(self) -> models.OwnTenant:
         """Get the tenant of this key.
 
-        Return the caller's tenant.
+        Return the caller's tenant, with the use of its limits and of the limits of the key.
         """
-        return await self._session.read(Call.of("GET /api/v1/tenants/me", locals()), models.Tenant)
+        return await self._session.read(Call.of("GET /api/v1/tenants/me", locals()), models.OwnTenant)
 
     @operation
     async def strategies(self) -> Sequence[models.Strategy]:

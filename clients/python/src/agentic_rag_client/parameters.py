@@ -15,6 +15,19 @@ JobKind = Literal["ingest", "delete", "rebuild", "reconcile", "import", "raptor"
 JobState = Literal["queued", "running", "succeeded", "partial", "failed", "cancelled"]
 Parameter = Literal["level_weights", "hybrid_weights", "auto_strategies", "confidence"]
 ProposalStatus = Literal["measuring", "failed", "declined", "proposed", "accepted", "rolled_back"]
+QuotaName = Literal[
+    "requests_per_minute",
+    "concurrent_requests",
+    "documents",
+    "chunks",
+    "bytes",
+    "jobs_waiting",
+    "tokens_per_day",
+    "tokens_per_month",
+    "cost_per_day",
+    "cost_per_month",
+]
+QuotaScope = Literal["tenant", "key"]
 Rating = Literal["good", "bad"]
 Scope = Literal["read", "write", "admin"]
 TenantState = Literal["active", "importing", "suspended", "deleting"]

@@ -492,3 +492,16 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
     assert entries == 2
     await queue.shutdown()
     await catalogue.close()
+
+
+def test_a_table_of_an_earlier_release_gets_the_column_of_waits(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    table = WorkflowTable(engine)
+    table.create()
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE workflows DROP COLUMN waits_until_us"))
+    table.create()
+    table.create()
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT waits_until_us FROM workflows")).all() == []
+    engine.dispose()

@@ -27,6 +27,11 @@ def name_door(path: str) -> str:
     return next((name for beginning, name in _BY_PATH.items() if path.startswith(beginning)), API)
 
 
+def is_called_by_door() -> bool:
+    """Return whether a door, which admitted the request before, calls the API in process."""
+    return _CALLING_DOOR.get() is not None
+
+
 @contextmanager
 def call_as(door: str) -> Iterator[None]:
     """Name the door of requests that the block sends to the application in process."""

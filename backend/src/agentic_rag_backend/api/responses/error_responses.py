@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentic_rag_backend.domain.quota import WINDOW_S, QuotaName, RateState, name_policy
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound, TokenExpired, TokenInvalid
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.wording import describe_value, message_of, shorten_line
@@ -91,7 +92,8 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
     """Return ``error`` as a problem response."""
     if not errors and isinstance(error, InvalidRequest) and error.field is not None:
         errors = [{"field": shorten_line(error.field, _MAX_FIELD), "message": error.message, "code": error.code}]
-    return _response(error.status, error.code, error.title, error.message, request_id, errors, problem_headers(error))
+    body = problem_body(error, request_id) | ({"errors": list(errors)} if errors else {})
+    return JSONResponse(body, status_code=error.status, headers=problem_headers(error), media_type=MEDIA_TYPE)
 
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
@@ -121,7 +123,18 @@ def problem_headers(error: AgenticRagError) -> dict[str, str]:
 
 def problem_body(error: AgenticRagError, request_id: str) -> dict[str, Any]:
     """Return the members of ``error``'s problem, for events and other places inside a response."""
-    return _body(error.status, error.code, error.title, error.message, request_id)
+    return {**_body(error.status, error.code, error.title, error.message, request_id), **error.members}
+
+
+def rate_headers(states: Sequence[RateState]) -> dict[str, str]:
+    """Return the headers of the draft on RateLimit fields for the windows in which a request counts."""
+    if not states:
+        return {}
+    named_states = [(name_policy(state.scope, QuotaName.REQUESTS_PER_MINUTE), state) for state in states]
+    return {
+        "RateLimit-Policy": ", ".join(f'"{name}";q={state.limit};w={WINDOW_S}' for name, state in named_states),
+        "RateLimit": ", ".join(f'"{name}";r={state.remaining};t={math.ceil(state.left_s)}' for name, state in named_states),
+    }
 
 
 def _body(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, Any]:
@@ -141,12 +154,9 @@ def _response(
     title: str,
     detail: str,
     request_id: str,
-    errors: Sequence[dict[str, Any]] = (),
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     body = _body(status, code, title, detail, request_id)
-    if errors:
-        body["errors"] = list(errors)
     return JSONResponse(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from agentic_rag_backend.api.dependencies import Operator, Process, Reader
+from agentic_rag_backend.api.dependencies import Operator, Process, Reader, Services
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
 from agentic_rag_backend.api.responses.envelopes import Cursor, Envelope, Limit, ListEnvelope, wrap_data, wrap_page
 from agentic_rag_backend.api.schemas.tenants import (
@@ -17,6 +17,7 @@ from agentic_rag_backend.api.schemas.tenants import (
     KeyView,
     NewKey,
     NewTenant,
+    OwnTenantView,
     TenantPatch,
     TenantView,
 )
@@ -33,17 +34,18 @@ _LABEL_PARAMETER: Mapping[str, Any] = {
 router = APIRouter(tags=["tenants"], route_class=IdempotentRoute)
 
 
-def _tenant_id(tenant_id: str) -> TenantId:
+def read_tenant_id(tenant_id: str) -> TenantId:
+    """Return the id in a path. `NotFound` if it is none."""
     try:
         return TenantId(tenant_id)
     except InvalidScope:
         raise NotFound("the tenant does not exist") from None
 
 
-@router.get("/tenants/me", response_model=Envelope[TenantView], summary="Get the tenant of this key")
-async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
-    """Return the caller's tenant."""
-    return wrap_data(request, TenantView.of(caller.tenant))
+@router.get("/tenants/me", response_model=Envelope[OwnTenantView], summary="Get the tenant of this key")
+async def get_own_tenant(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
+    """Return the caller's tenant, with the use of its limits and of the limits of the key."""
+    return wrap_data(request, OwnTenantView.with_limits(caller.tenant, await services.admin.list_quota_uses(caller)))
 
 
 @router.post("/tenants", status_code=201, response_model=Envelope[TenantView], dependencies=[Operator], summary="Create a tenant")
@@ -70,7 +72,7 @@ async def list_tenants(request: Request, services: Process, limit: Limit = 50, c
 @router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Get a tenant")
 async def get_tenant(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """Return a tenant."""
-    return wrap_data(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
+    return wrap_data(request, TenantView.of(await services.tenants.get(read_tenant_id(tenant_id))))
 
 
 @router.patch(
@@ -81,7 +83,7 @@ async def get_tenant(request: Request, services: Process, tenant_id: str) -> dic
 )
 async def change_tenant(request: Request, services: Process, tenant_id: str, body: TenantPatch) -> dict[str, Any]:
     """Change the fields that are given. A suspended tenant keeps its data; its keys are refused, and its jobs wait."""
-    return wrap_data(request, TenantView.of(await services.tenants.change(_tenant_id(tenant_id), body.to_change())))
+    return wrap_data(request, TenantView.of(await services.tenants.change(read_tenant_id(tenant_id), body.to_change())))
 
 
 @router.delete(
@@ -101,7 +103,7 @@ async def delete_tenant(request: Request, response: Response, services: Process,
 
     If the removal takes longer than 30 s, or a store fails, it continues in the background and the status is 202.
     """
-    removal = await services.tenants.delete(_tenant_id(tenant_id))
+    removal = await services.tenants.delete(read_tenant_id(tenant_id))
     if not removal.done:
         response.status_code = 202
     state: Literal["deleted", "deleting"] = "deleted" if removal.done else "deleting"
@@ -117,9 +119,8 @@ async def delete_tenant(request: Request, response: Response, services: Process,
 )
 async def create_key(request: Request, services: Process, tenant_id: str, body: NewKey) -> dict[str, Any]:
     """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
-    issued = await services.tenants.issue_key(
-        _tenant_id(tenant_id), KeyRequest(body.name, body.scopes, body.expires_at, body.filter)
-    )
+    asked = KeyRequest(body.name, body.scopes, body.expires_at, body.filter)
+    issued = await services.tenants.issue_key(read_tenant_id(tenant_id), asked)
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
     return wrap_data(request, KeyView.of(issued.key, issued.secret))
 
@@ -129,7 +130,7 @@ async def create_key(request: Request, services: Process, tenant_id: str, body: 
 )
 async def list_keys(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """List keys, newest first, without secrets, including revoked keys."""
-    return wrap_page(request, [KeyView.of(key) for key in await services.tenants.list_keys(_tenant_id(tenant_id))], None)
+    return wrap_page(request, [KeyView.of(key) for key in await services.tenants.list_keys(read_tenant_id(tenant_id))], None)
 
 
 @router.post(
@@ -145,7 +146,7 @@ async def rotate_key(request: Request, services: Process, tenant_id: str, key_id
     The secret is in this response only.
     """
     overlap = timedelta(seconds=body.overlap_s)
-    issued = await services.tenants.rotate_key(_tenant_id(tenant_id), key_id, overlap=overlap)
+    issued = await services.tenants.rotate_key(read_tenant_id(tenant_id), key_id, overlap=overlap)
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; rotate or revoke that key")
     return wrap_data(request, KeyView.of(issued.key, issued.secret))
 
@@ -155,4 +156,4 @@ async def rotate_key(request: Request, services: Process, tenant_id: str, key_id
 )
 async def revoke_key(services: Process, tenant_id: str, key_id: str) -> None:
     """Revoke a key. Every process refuses the next request with it, and ends its open streams within seconds."""
-    await services.tenants.revoke_key(_tenant_id(tenant_id), key_id)
+    await services.tenants.revoke_key(read_tenant_id(tenant_id), key_id)

@@ -26,10 +26,11 @@ async def get_usage(
 ) -> dict[str, Any]:
     """Return model calls, tokens, cost and requests by day, stage, model or key, and the size of the tenant's documents.
 
-    Calls of jobs count for the key whose request began the job. What other processes of the server did in the last two
-    seconds may be missing.
+    `quota` has the use of each limit now. Calls of jobs count for the key whose request began the job. What other
+    processes of the server did in the last two seconds may be missing.
     """
-    return wrap_data(request, UsageReportView.of(await services.admin.read_usage(caller, by, start, end)))
+    report = await services.admin.read_usage(caller, by, start, end)
+    return wrap_data(request, UsageReportView.of(report, await services.admin.list_quota_uses(caller)))
 
 
 @router.get(

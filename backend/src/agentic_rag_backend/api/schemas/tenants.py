@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
+from agentic_rag_backend.api.schemas.quota_views import QuotaUseView
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.quota import QuotaName, QuotaUse
 from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import MAX_LABEL_CHARACTERS, MAX_LABELS, ApiKey, Scope, Tenant, TenantChange, TenantState
 from agentic_rag_backend.retrieval.options.filters import AsOf
@@ -42,6 +45,7 @@ class TenantView(View):
     name: str
     state: TenantState
     labels: dict[str, str]
+    quota: dict[QuotaName, int | float | None] = Field(description="limits that the operator set, by name; null: no limit")
     created_at: datetime
 
     @classmethod
@@ -52,8 +56,20 @@ class TenantView(View):
             name=tenant.name,
             state=tenant.state,
             labels=dict(tenant.labels),
+            quota=dict(tenant.quota),
             created_at=tenant.created_at,
         )
+
+
+class OwnTenantView(TenantView):
+    """The caller's tenant, with the use of its limits and of the limits of the key."""
+
+    limits: list[QuotaUseView]
+
+    @classmethod
+    def with_limits(cls, tenant: Tenant, uses: Iterable[QuotaUse]) -> OwnTenantView:
+        """Return the view of the caller's tenant."""
+        return cls(**TenantView.of(tenant).model_dump(), limits=QuotaUseView.list_of(uses))
 
 
 class NewKey(Body):
@@ -99,6 +115,7 @@ class KeyView(View):
     replaced_by: str | None = Field(description="id of the key that a rotation issued instead")
     revoked_at: datetime | None
     filter: dict[str, Any] | None = Field(description="documents that the key may read; null: all")
+    quota: dict[QuotaName, int | float | None] = Field(description="limits of the key, by name; null: no limit")
     key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
     @classmethod
@@ -115,6 +132,7 @@ class KeyView(View):
             replaced_by=key.replaced_by,
             revoked_at=key.revoked_at,
             filter=None if key.filter is None else dict(key.filter),
+            quota=dict(key.quota),
             key=secret,
         )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.api.schemas.quota_views import QuotaUseView
+from agentic_rag_backend.domain.quota import QuotaUse
 from agentic_rag_backend.domain.usage import NANOS, Usage
 from agentic_rag_backend.domain.usage_report import DEFAULT_DAYS, MAX_DAYS, TenantUsage, UsageCount, UsageGroup, UsageReport
 
@@ -71,9 +74,10 @@ class UsageReportView(UsageCountView):
     documents: int
     chunks: int
     bytes: int = Field(description="size of the documents' originals")
+    quota: list[QuotaUseView] = Field(description="the use of each limit of the tenant and of the key, now")
 
     @classmethod
-    def of(cls, report: UsageReport) -> UsageReportView:
+    def of(cls, report: UsageReport, uses: Iterable[QuotaUse]) -> UsageReportView:
         """Return the view of a report."""
         values = {
             "from": report.period.start,
@@ -87,6 +91,7 @@ class UsageReportView(UsageCountView):
             "documents": report.volume.documents,
             "chunks": report.volume.chunks,
             "bytes": report.volume.size_bytes,
+            "quota": QuotaUseView.list_of(uses),
         }
         return cls.model_validate({**values, **cls.values_of_count(report.total)})
 

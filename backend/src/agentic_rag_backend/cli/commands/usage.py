@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session
+from agentic_rag_backend.cli.commands.quota_commands import render_uses
 from agentic_rag_backend.cli.output import Output, fields, table
 from agentic_rag_backend.cli.resources import Limit, Resource
 from agentic_rag_backend.domain.usage_report import UsageGroup
@@ -48,6 +49,9 @@ def _render_usage(output: Output, usage: Mapping[str, Any]) -> None:
         [group["group"] or "–", *(group[name] for name in _COLUMNS.values()), format_cost(group)] for group in usage["groups"]
     ]
     output.show("", table([usage["by"], *_COLUMNS, "#cost"], rows))
+    if usage["quota"]:
+        output.show("")
+        render_uses(output, usage["quota"])
 
 
 def format_cost(usage: Mapping[str, Any], currency: str = "") -> str:

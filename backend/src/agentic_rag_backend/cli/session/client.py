@@ -83,6 +83,10 @@ class Client:
         """Return the ``data`` of a PATCH."""
         return (await self.request("PATCH", path, json=_require_finite(dict(body))))["data"]
 
+    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return the ``data`` of a PUT."""
+        return (await self.request("PUT", path, json=_require_finite(dict(body))))["data"]
+
     async def delete(self, path: str, **parameters: Any) -> Any:
         """Return the ``data`` of a DELETE, or None. Parameters that are None are left out."""
         return (await self.request("DELETE", path, params=_drop_nulls(parameters)))["data"]

@@ -13,9 +13,11 @@ from agentic_rag_backend.documents.parsing.base import ParsedDocument
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
+from agentic_rag_backend.domain.quota import QuotaName
 from agentic_rag_backend.domain.size_limits import make_storable, merge_file_fields
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
+from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.ingestion.prepare.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.prepare.computation import Completed, Computation
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
@@ -183,6 +185,9 @@ class Preparation:
             parsed=ParsedVersion(parsed.text, version.title, metadata),
             enqueues=len(chunks) > self.group_size or bool(parsed.attachments),
         )
+        limits = current_actor().effective_limits
+        if limits is not None and QuotaName.CHUNKS in limits.of_tenant:  # before anything is paid for
+            await self.documents.reserve_chunks(run.tenant, run.document_id, run.version, chunks=len(chunks))
         await self._prepare_chunks(work)
         return work.enqueues
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.fairness import QuotaWait, act_for
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Membership
 from agentic_rag_backend.jobs.coordination.recovery import choose_caution, mark_suspect
@@ -149,11 +149,17 @@ class Execution:
         self._ended = ended
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
+        self._quota_waits: dict[asyncio.Task[Any], QuotaWait] = {}
         self.stopping = False
 
     def __len__(self) -> int:
         """Return the number of claimed workflows."""
         return len(self._waiting) + len(self._working)
+
+    def quota_wait_of(self, task: asyncio.Task[Any]) -> QuotaWait | None:
+        """Return how long a workflow waits for a quota. None: it does not wait."""
+        wait = self._quota_waits.get(task)
+        return wait if wait is not None and wait.until is not None else None
 
     async def stop(self, drain_s: float) -> None:
         """Cancel waiting workflows now, and running workflows after ``drain_s`` seconds."""
@@ -170,7 +176,8 @@ class Execution:
         task = asyncio.current_task()
         if task is None or self.stopping:
             raise asyncio.CancelledError
-        act_for(tenant, job=True)
+        if (quota_wait := act_for(tenant, job=True).quota_wait) is not None:
+            self._quota_waits[task] = quota_wait
         id, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
         self._claims.note_start(id)
         self._waiting.add(task)
@@ -234,6 +241,7 @@ class Execution:
     def _forget_task(self, queue: QueueName, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
         self._working.discard(task)
+        self._quota_waits.pop(task, None)
         self._ended(queue)
 
 

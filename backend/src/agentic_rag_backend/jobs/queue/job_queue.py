@@ -9,12 +9,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from sqlalchemy import Connection, Engine
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
+from agentic_rag_backend.fairness import QuotaWait
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
@@ -22,6 +24,7 @@ from agentic_rag_backend.jobs.coordination.recovery import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed, OwnClaims
+from agentic_rag_backend.jobs.queue.interruptions import Interruptions
 from agentic_rag_backend.jobs.queue.queue_database import (
     as_unavailable,
     notifications_on,
@@ -34,8 +37,8 @@ from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, Claimed
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 from agentic_rag_backend.telemetry.logs import get_logger
 
-Returned = Callable[[TenantId, str, int], Awaitable[None]]
-"""Called with ``(tenant, job_id, attempt)`` when a job waits again because its process has ended."""
+Returned = Callable[..., Awaitable[None]]
+"""Called with ``(tenant, job_id, attempt, message=…)`` when a job waits again. ``message`` None: its process has ended."""
 
 _HOUSEKEEPING = "housekeeping"
 """Name of the lease for housekeeping, which runs in one process only."""
@@ -45,9 +48,6 @@ _RUNNING_AT_ONCE = 32
 """Limit of running workflows per queue in this process, over all tenants."""
 _DRAIN_S = 3.0
 _HOUSEKEEPING_S = 30.0
-_SUSPENSION_CHECK_S = 1.0
-"""Seconds for which jobs of a suspended tenant may run on. A process without running jobs checks nothing."""
-
 _log = get_logger(__name__)
 
 
@@ -105,6 +105,7 @@ class JobQueue:
         self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
         self._running: dict[asyncio.Task[None], ClaimedWorkflow] = {}
+        self._interruptions = Interruptions(self._table, self._execution, self._running, self._claims, self._give_back)
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Declare a workflow before `launch`.
@@ -204,7 +205,7 @@ class JobQueue:
         self._keeping = [
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
-            asyncio.create_task(self._keep_suspensions(), name="job-queue-suspensions"),
+            asyncio.create_task(self._interruptions.run(), name="job-queue-suspensions"),
         ]
         if self._notifications is not None:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
@@ -263,36 +264,6 @@ class JobQueue:
     def _forget_running(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
 
-    async def _keep_suspensions(self) -> None:
-        """Stop the workflows of tenants that are suspended, until cancelled. They wait, and start again after the resumption."""
-        while True:
-            await asyncio.sleep(_SUSPENSION_CHECK_S)
-            try:
-                await self._stop_suspended()
-            except AgenticRagError:
-                _log.warning("suspensions_not_checked", consequence="they are checked again", exc_info=True)
-
-    async def _stop_suspended(self) -> None:
-        if not self._running:
-            return
-        tenants = frozenset(workflow.tenant for workflow in self._running.values())
-        with as_unavailable():
-            suspended = await asyncio.to_thread(self._table.list_suspended, tenants)
-        stopping = {task: workflow for task, workflow in self._running.items() if workflow.tenant in suspended}
-        if not stopping:
-            return
-        for task in stopping:
-            task.cancel()
-        await asyncio.wait(stopping)
-        stopped = [workflow for task, workflow in stopping.items() if task.cancelled()]
-        _log.info("jobs_suspended", jobs=len(stopped), tenants=len(suspended))
-        try:
-            await self._give_back(stopped)
-        except AgenticRagError:
-            for workflow in stopped:
-                self._claims.run_again(workflow.id)
-            raise
-
     async def _run_workflow(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
         """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""
         try:
@@ -348,15 +319,21 @@ class JobQueue:
         with as_unavailable():
             await asyncio.to_thread(self._table.end, workflow)
 
-    async def _give_back(self, workflows: Iterable[ClaimedWorkflow]) -> None:
+    async def _give_back(self, workflows: Iterable[ClaimedWorkflow], wait: QuotaWait | None = None) -> None:
         """Enqueue abandoned workflows again. The job rows are updated first, so that they show the new state."""
-        given_back = list(workflows)
+        given_back, until = list(workflows), None if wait is None else wait.until
+        message = None if wait is None or until is None else f"waiting until {until:%Y-%m-%dT%H:%M:%SZ}: {wait.reason}"
         for workflow in given_back:
             if self._on_returned is not None:
                 with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
-                    await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt)
+                    await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt, message=message)
         with as_unavailable():
-            await asyncio.to_thread(self._table.hand_back, given_back)
+            await asyncio.to_thread(partial(self._table.hand_back, given_back, until=until))
+
+    async def end_waits(self, tenant: TenantId, job_id: str | None = None) -> None:
+        """Let jobs of a tenant that wait for a quota start now. They wait again if it is still used up."""
+        with as_unavailable():
+            await asyncio.to_thread(self._table.end_waits, tenant, job_id)
 
     async def _keep_house(self) -> None:
         while True:

@@ -10,13 +10,14 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Engine,
     Index,
@@ -31,6 +32,7 @@ from sqlalchemy import (
     exists,
     func,
     inspect,
+    or_,
     select,
     text,
     tuple_,
@@ -65,6 +67,8 @@ workflows = Table(
     # Microseconds since 1970, so that workflows keep the order in which they were enqueued.
     Column("enqueued_us", BigInteger, nullable=False),
     Column("finished_us", BigInteger),
+    # Microseconds since 1970 before which it does not start. None: it starts as soon as it can.
+    Column("waits_until_us", BigInteger),
 )
 Index("ix_workflows_open", workflows.c.finished_us, workflows.c.queue)
 _OPEN = workflows.c.finished_us.is_(None)
@@ -136,6 +140,10 @@ class WorkflowTable:
             if not inspect(connection).has_table(workflows.name):
                 metadata.create_all(connection)
                 _adopt_workflows(connection)
+            elif workflows.c.waits_until_us.name not in {
+                column["name"] for column in inspect(connection).get_columns(workflows.name)
+            }:
+                connection.execute(text("ALTER TABLE workflows ADD COLUMN waits_until_us BIGINT"))  # an earlier release made it
 
     def enqueue(self, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow. An existing id changes nothing."""
@@ -160,7 +168,7 @@ class WorkflowTable:
     def claim(self, queue: QueueName, executor_id: str, *, per_tenant: int, alone: bool) -> list[ClaimedWorkflow]:
         """Claim waiting workflows of a queue for a process: one of each tenant in turn, each tenant's in order.
 
-        Workflows of suspended tenants wait.
+        Workflows of suspended tenants wait, and so do workflows that a quota delays.
 
         Args:
             per_tenant: limit of claimed workflows of a tenant: of this process, or of all processes if it is ``alone``.
@@ -209,10 +217,10 @@ class WorkflowTable:
     def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
         """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits.
 
-        Workflows of suspended tenants do not count.
+        Workflows of suspended tenants, and those that a quota delays, do not count.
         """
         is_suspended = exists().where(tenants.c.tenant_id == workflows.c.tenant_id, _SUSPENDED)
-        oldest = select(workflows.c.queue, func.min(workflows.c.enqueued_us)).where(*_WAITING, ~is_suspended)
+        oldest = select(workflows.c.queue, func.min(workflows.c.enqueued_us)).where(*_WAITING, _is_due(), ~is_suspended)
         oldest = oldest.group_by(workflows.c.queue)
         with self._engine.connect() as connection:
             since_us: dict[str, int] = {row[0]: row[1] for row in connection.execute(oldest)}
@@ -225,16 +233,33 @@ class WorkflowTable:
         with self._engine.connect() as connection:
             return [_claimed_of(row) for row in connection.execute(statement)]
 
-    def hand_back(self, handed_back: Iterable[ClaimedWorkflow]) -> int:
-        """Enqueue again the workflows that still have the same claimant. Return their number."""
+    def hand_back(self, handed_back: Iterable[ClaimedWorkflow], *, until: datetime | None = None) -> int:
+        """Enqueue again the workflows that still have the same claimant. Return their number.
+
+        Args:
+            until: the moment before which they do not start.
+        """
+        values = {"claimant": None, "waits_until_us": None if until is None else int(until.timestamp() * 1e6)}
         with self._engine.begin() as connection:
-            count = sum(connection.execute(_update_claim(workflow).values(claimant=None)).rowcount for workflow in handed_back)
+            count = sum(connection.execute(_update_claim(workflow).values(values)).rowcount for workflow in handed_back)
         if count:
             self._on_enqueued(None)
             if self._notifications is not None:
                 with contextlib.suppress(SQLAlchemyError):  # they wait; other processes find them at their next poll
                     self._notifications.send_now()
         return count
+
+    def end_waits(self, tenant: TenantId, job_id: str | None = None) -> None:
+        """Let the workflows of a tenant, or of one of its jobs, start as soon as they can."""
+        conditions = [workflows.c.tenant_id == tenant.value, workflows.c.waits_until_us.is_not(None), _OPEN]
+        if job_id is not None:
+            conditions.append(workflows.c.id.contains(f":{job_id}:", autoescape=True))
+        with self._engine.begin() as connection:
+            if not connection.execute(update(workflows).where(*conditions).values(waits_until_us=None)).rowcount:
+                return
+            if self._notifications is not None:
+                self._notifications.notify_processes(connection)
+        self._on_enqueued(None)
 
     def delete_old_workflows(self) -> None:
         """Delete workflows that ended before the retention period."""
@@ -253,9 +278,10 @@ def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -
 
     Rows that another process is claiming are skipped, so that processes do not wait for each other.
     """
-    of_queue = workflows.c.queue == queue.value
+    of_queue = and_(workflows.c.queue == queue.value, _is_due())
     is_counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
-    claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, is_counted)
+    claims = select(workflows.c.tenant_id, func.count().label("count"))
+    claims = claims.where(_OPEN, workflows.c.queue == queue.value, is_counted)
     claims_of = claims.group_by(workflows.c.tenant_id).subquery()
     waiting = select(workflows.c.tenant_id).where(of_queue, *_WAITING).distinct().subquery()
     # Only the oldest workflows of a tenant are numbered: a claim must not take longer the more of them wait.
@@ -275,6 +301,10 @@ def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -
         .order_by(turns.c.turn, *order)
         .with_for_update(of=workflows, skip_locked=True)
     )
+
+
+def _is_due() -> ColumnElement[bool]:
+    return or_(workflows.c.waits_until_us.is_(None), workflows.c.waits_until_us <= _now_us())
 
 
 def _update_claim(workflow: ClaimedWorkflow) -> Update:

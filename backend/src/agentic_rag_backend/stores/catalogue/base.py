@@ -61,6 +61,7 @@ from agentic_rag_backend.stores.catalogue.jobs.workers import Worker, WorkerDire
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
 from agentic_rag_backend.stores.catalogue.pages import Page
 from agentic_rag_backend.stores.catalogue.postgres import Patience
+from agentic_rag_backend.stores.catalogue.quota_catalogue import GrantedRequests, QuotaCatalogue
 from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.submitted_scores import SubmittedScoreCatalogue
 from agentic_rag_backend.stores.catalogue.summaries.generations import CommunityCatalogue, GenerationPointer
@@ -114,6 +115,7 @@ __all__ = [
     "Fence",
     "GenerationCatalogue",
     "GenerationPointer",
+    "GrantedRequests",
     "GraphEditCatalogue",
     "HandOn",
     "IdempotencyClaim",
@@ -134,6 +136,7 @@ __all__ = [
     "PreparedChunk",
     "PreparedQuestion",
     "QuestionCatalogue",
+    "QuotaCatalogue",
     "ReadyVersion",
     "RunCatalogue",
     "SearchSessions",
@@ -185,6 +188,7 @@ class Catalogue:
         self.workers = WorkerDirectory(database)
         self.leases = Leases(database)
         self.usage = UsageCatalogue(database)
+        self.quotas = QuotaCatalogue(database)
         self.feedback = FeedbackCatalogue(database)
         self.asked_questions = AskedQuestionCatalogue(database)
         self.submitted_scores = SubmittedScoreCatalogue(database)

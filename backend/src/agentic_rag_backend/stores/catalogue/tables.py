@@ -103,6 +103,8 @@ tenants = Table(
     Column("experiment", Json),
     # None: there are none.
     Column("labels", Json),
+    # Limits that the operator set, by name. None: all have their defaults.
+    Column("quota", Json),
 )
 
 api_keys = Table(
@@ -123,6 +125,8 @@ api_keys = Table(
     Column("replaced_by", String),
     # Filter, as written, of the documents that the key may read. None: all.
     Column("filter", Json),
+    # Limits of the key, by name. None: there are none.
+    Column("quota", Json),
 )
 
 # The visible state of a document. Versions that are not visible yet have their own rows.
@@ -209,6 +213,8 @@ document_versions = Table(
     Column("submitted_metadata", Json, nullable=False),
     Column("failures", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    # Chunks that the version will have, if a quota limits them. None: not known yet, or there was no such quota.
+    Column("reserved_chunks", Integer),
     Column("text", Text),  # last: it may have megabytes, and most reads do not need it
     ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
 )
@@ -458,6 +464,18 @@ usage = Table(
     Column("completion_tokens", BigInteger, nullable=False),
     Column("cost_nanos", BigInteger, nullable=False),  # billionths of a unit of the currency
     Column("unpriced_calls", BigInteger, nullable=False),
+)
+
+# Requests of a tenant, or of one of its keys, in the current window, and the places of requests that run.
+quota_counters = Table(
+    "quota_counters",
+    metadata,
+    _tenant_column(),
+    Column("key_id", String, primary_key=True),  # empty: of the whole tenant
+    Column("minute", BigInteger, nullable=False),  # number of the window since 1970
+    Column("taken", BigInteger, nullable=False),
+    Column("granted", BigInteger, nullable=False),  # of them, by the last statement
+    Column("places", Json, nullable=False),  # by process: their number, and the second until which they are valid
 )
 
 # How the newest answers were made, and what they used: ids only. No foreign key to documents, which are deleted earlier.

@@ -29,6 +29,7 @@ from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import CataloguePart, document_from, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.quota_catalogue import reserve_chunks
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
 from agentic_rag_backend.stores.catalogue.tables import document_set_members as members
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
@@ -196,6 +197,7 @@ class DocumentCatalogue(CataloguePart):
     begin_job = write(begin_job)
     begin_processing = write(versions.begin_processing)
     save_parsed = write(versions.save_parsed)
+    reserve_chunks = write(reserve_chunks)
     save_prepared = write(chunk_results.save_prepared)
     reuse = write(chunk_results.reuse)
     save_extractions = write(chunk_results.save_extractions)

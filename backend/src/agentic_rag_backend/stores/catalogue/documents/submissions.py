@@ -28,6 +28,7 @@ from agentic_rag_backend.stores.catalogue.operations import (
     raise_state_version,
     require_revision,
 )
+from agentic_rag_backend.stores.catalogue.quota_catalogue import require_volume
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
 from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
@@ -198,6 +199,7 @@ def _create_document(connection: Connection, tenant: TenantId, submission: Submi
     document_id = submission.document_id
     if connection.execute(_BY_ID, {"tenant": tenant.value, "document": document_id}).first() is not None:
         document_id = str(uuid.uuid4())  # a tombstoned document keeps it until its purge
+    require_volume(connection, tenant, new_documents=1, new_bytes=submission.size_bytes)
     now = utc_now()
     job = new_job(connection, tenant, JobKind.INGEST, document_id=document_id, version=1)
     row: dict[str, Any] = {
@@ -250,6 +252,7 @@ def _add_version(
     connection: Connection, tenant: TenantId, document: RowMapping, submission: Submission, enqueue: Enqueue
 ) -> Submitted:
     version = document["latest_version"] + 1
+    require_volume(connection, tenant, new_bytes=submission.size_bytes - document["size_bytes"])
     _insert_version(connection, tenant, document["id"], version, submission)
     job = new_job(connection, tenant, JobKind.INGEST, document_id=document["id"], version=version)
     changed: dict[str, Any] = {"latest_version": version, "state": PENDING, "job_id": job.id, "updated_at": utc_now()}

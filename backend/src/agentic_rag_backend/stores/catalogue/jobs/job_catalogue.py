@@ -140,11 +140,16 @@ def progress(
     return bool(requested) if requested is not None else read_job(connection, tenant, job_id).cancel_requested
 
 
-def hand_back(connection: Connection, tenant: TenantId, job_id: str, attempt: int) -> None:
-    """Mark a running job as queued again, because its process has ended. Nothing changes for another attempt or state."""
+def hand_back(connection: Connection, tenant: TenantId, job_id: str, attempt: int, *, message: str | None = None) -> None:
+    """Mark a running job as queued again. Nothing changes for another attempt or state.
+
+    Args:
+        message: why it waits. None: its process has ended, or its tenant was suspended.
+    """
     its = (*_ONE, jobs.c.attempt == bindparam("number"))
     bound = {"tenant": tenant.value, "job": job_id, "number": attempt}
-    connection.execute(_HAND_BACK.where(*its).values(updated_at=utc_now()), bound)
+    about = {} if message is None else {"message": message}
+    connection.execute(_HAND_BACK.where(*its).values(updated_at=utc_now(), **about), bound)
 
 
 def hand_back_all(connection: Connection) -> int:

@@ -20,6 +20,7 @@ from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import after_commit
 from agentic_rag_backend.stores.catalogue.operations import job_from
+from agentic_rag_backend.stores.catalogue.quota_catalogue import require_job
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -105,7 +106,13 @@ def new_job(
     version: int | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Insert a queued job and return it. It works for the key that the caller works for."""
+    """Insert a queued job and return it. It works for the key that the caller works for.
+
+    Raises:
+        QuotaExceeded: as many jobs of the tenant wait as may wait. Deletions are never refused.
+    """
+    if kind is not JobKind.DELETE:
+        require_job(connection, tenant)
     now = utc_now()
     job = Job(
         id=str(uuid.uuid4()),

@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, func, insert, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
+from agentic_rag_backend.domain.quota import read_values, store_values
 from agentic_rag_backend.domain.tenant import ApiKey, Credential, KeyRequest, Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
@@ -31,6 +32,7 @@ _AUTHENTICATE = (
         api_keys.c.last_used_at,
         api_keys.c.revoked_at,
         api_keys.c.filter,
+        api_keys.c.quota.label("key_quota"),
         *(column for column in tenants.c if column.name not in _OF_JOBS),
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
@@ -111,6 +113,7 @@ def _insert(connection: Connection, key: ApiKey, secret_sha256: str) -> None:
         "prefix": key.prefix,
         "expires_at": key.expires_at,
         "filter": plain(key.filter) if key.filter is not None else None,
+        "quota": store_values(key.quota),
     }
     try:
         connection.execute(insert(api_keys), row)
@@ -138,13 +141,14 @@ def _key_from(row: RowMapping) -> ApiKey:
         replaced_by=row["replaced_by"],
         revoked_at=row["revoked_at"],
         filter=row["filter"],
+        quota=read_values(row["quota"]),
     )
 
 
 def rotate(
     connection: Connection, tenant: TenantId, key_id: str, *, secret_sha256: str, prefix: str, overlap: timedelta
 ) -> ApiKey:
-    """Record a key with the name, the scopes, the filter and the length of life of another, which works for ``overlap`` longer.
+    """Record a key with the name, scopes, filter, quota and length of life of another, which works for ``overlap`` longer.
 
     The other key ends earlier if it expires earlier.
 
@@ -166,6 +170,7 @@ def rotate(
         prefix=prefix,
         expires_at=None if lifetime is None else now + lifetime,
         filter=key.filter,
+        quota=key.quota,
     )
     _insert(connection, successor, secret_sha256)
     ends_at = now + overlap if key.expires_at is None else min(key.expires_at, now + overlap)
@@ -221,5 +226,6 @@ def authenticate(connection: Connection, secret_sha256: str) -> Credential | Non
     if row is None:
         return None
     scopes = frozenset(Scope(scope) for scope in row["scopes"])
-    principal = Principal(tenant_from(row), scopes, row["key_id"], flags=row["flags"])
+    key_quota = read_values(row["key_quota"])
+    principal = Principal(tenant_from(row), scopes, row["key_id"], flags=row["flags"], key_quota=key_quota)
     return Credential(principal, row["expires_at"], row["last_used_at"], row["revoked_at"], row["filter"])

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.engine import RowMapping
 
 from agentic_rag_backend.domain.experiments import ActiveExperiment, ExperimentMetric, StoppingRule
+from agentic_rag_backend.domain.quota import read_values
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.tuning import NOT_TUNED, TunedValues
 
@@ -23,6 +24,7 @@ def tenant_from(row: RowMapping) -> Tenant:
         NOT_TUNED if row["tuned"] is None else TunedValues.read(row["tuned"]),
         None if row["experiment"] is None else experiment_from(row["experiment"]),
         row["labels"] or {},
+        read_values(row["quota"]),
     )
 
 
