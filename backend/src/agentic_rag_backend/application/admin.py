@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.application.status import describe_status
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.quota import QuotaUse
+from agentic_rag_backend.domain.quota import QuotaScope, QuotaUse
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.domain.usage_report import UsageGroup, UsageReport
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
@@ -77,11 +77,13 @@ class AdminService:
         """Return model calls, tokens, cost and requests of the tenant. See `UsageService.read_report`."""
         return await self.container.usage.read_report(caller.tenant.id, by, start, end)
 
-    @requires(Scope.READ)
+    @requires(Scope.READ, filtered=True)
     async def list_quota_uses(self, caller: Principal) -> Sequence[QuotaUse]:
-        """Return the use of each limit of the tenant and of the caller's key."""
+        """Return the use of each limit of the tenant and of the caller's key. A key with a filter sees its own limits alone."""
         key_id = None if caller.operator else caller.key_id
-        return await self.container.quotas.list_uses(caller.tenant, key_id, caller.key_quota)
+        tenant = replace(caller.tenant, id=caller.tenant.id.whole)
+        uses = await self.container.quotas.list_uses(tenant, key_id, caller.key_quota)
+        return uses if caller.tenant.id.access is None else [use for use in uses if use.scope is QuotaScope.KEY]
 
     @requires(Scope.READ, filtered=True)
     async def list_flags(self, caller: Principal) -> Sequence[Flag]:

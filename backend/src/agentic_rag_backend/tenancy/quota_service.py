@@ -110,8 +110,8 @@ class QuotaService:
             QuotaExceeded: a limit of the tenant or of the key is reached. Then the request counts nowhere.
         """
         buckets = (
-            (Bucket(caller.tenant.id, caller.key_id, QuotaScope.KEY), limits.of_key),
-            (Bucket(caller.tenant.id, ALL_KEYS, QuotaScope.TENANT), limits.of_tenant),
+            (Bucket(caller.tenant.id.whole, caller.key_id, QuotaScope.KEY), limits.of_key),
+            (Bucket(caller.tenant.id.whole, ALL_KEYS, QuotaScope.TENANT), limits.of_tenant),
         )
         accepted: list[Bucket] = []
         try:
