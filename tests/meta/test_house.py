@@ -34,7 +34,7 @@ NOUNS_AND_VERBS = words(
 )
 """Words with the ending of a participle that are none."""
 LIMITS: Mapping[str, float] = {
-    "lines": 138_000,  # overviews, themes by documents, evaluation with judge, usage, feedback, tuning, experiments, console
+    "lines": 138_364,  # overviews, themes by documents, evaluation with judge, usage, feedback, tuning, experiments, console
     "modules over 400 lines": 13,
     "functions over 40 lines": 18,
     "vague variables in percent": 0.5,
