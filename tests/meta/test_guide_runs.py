@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs" / "guide").glob("*.md")), ROOT / "README.md"]
 REASONS = {
     "Docker", "a Neo4j server", "a Qdrant server", "stores that processes share", "a server at that address", "a model server",
-    "a package index", "the model hub", "a collector", "the packages of the frameworks", "keys of the first steps, which another test runs",
+    "a package index", "the model hub", "the packages of the frameworks", "keys of the first steps, which another test runs",
+    "a collector",
 }  # fmt: skip
 ALONE, CONFLICTS = "run: without a server", "run: a conflict is an answer"
 OPERATOR_KEY = "an-operators-key-for-the-guide-0123456789"
