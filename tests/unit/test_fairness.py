@@ -191,7 +191,9 @@ async def test_who_acts_is_inherited_by_tasks_and_threads() -> None:
         act_for(A, job=True)
         return await asyncio.create_task(_asked()), await asyncio.to_thread(current_actor)
 
-    assert await asyncio.create_task(request()) == (Actor(A, job=True),) * 2
+    in_task, in_thread = await asyncio.create_task(request())
+    assert in_task is in_thread
+    assert (in_task.tenant, in_task.job) == (A, True)
     assert current_actor() == Actor()
 
 
