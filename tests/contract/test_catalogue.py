@@ -320,7 +320,7 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 FAULTS: dict[str, tuple[str, Fault]] = {
     "a filter of a key that is not applied": (
         "a_restricted_scope_shows_only_documents_that_pass",
-        lambda patch: patch.setattr(visible_documents, "is_readable", lambda tenant, row: True),
+        lambda patch: patch.setattr(visible_documents, "passes_filter", lambda row, filter: True),
     ),
     "changes of metadata that are not recorded": (
         "changes_of_a_restricted_scope_follow_metadata",
