@@ -55,7 +55,7 @@ UNCOVERED := $(patsubst %,tests/unit/%.py,test_wording api/documentation/test_op
 	themes/raptor/structure/test_clustering domain/test_filter_grammar retrieval/test_rank_fusion stores/vector/qdrant/test_ranks)
 COVERED := \
 	$(patsubst %,tests/contract/test_%.py,blob_store graph_search graph_store language_model neo4j_graph_store postgres vector_store) \
-	$(patsubst %,tests/e2e/api/test_%.py,administration changes idempotency raptor) \
+	$(patsubst %,tests/e2e/api/test_%.py,administration changes idempotency quotas raptor) \
 	tests/integration/retrieval/test_graph_away.py
 OTHERS := $(filter-out tests/unit/ tests/__pycache__/,$(wildcard tests/*/)) $(COVERED:%=--ignore=%) $(UNCOVERED)
 # Their files only: collecting all tests takes longer than some of them.
