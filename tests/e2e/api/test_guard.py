@@ -151,7 +151,12 @@ async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: 
         await asyncio.sleep(3600)
 
     world.app.state.container = SimpleNamespace(
-        authenticator=served.authenticator, settings=hurried, disk_space=served.disk_space, usage=served.usage
+        authenticator=served.authenticator,
+        settings=hurried,
+        disk_space=served.disk_space,
+        usage=served.usage,
+        quotas=served.quotas,
+        budgets=served.budgets,
     )
     try:
         responses = [

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
 import httpx2
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
+
+from agentic_rag_backend.api.doors.door_names import IN_PROCESS
 
 _CLIENT = ("127.0.0.1", 0)
-_IN_PROCESS = "agentic_rag.in_process"
 
 
 class InProcessTransport(httpx2.AsyncBaseTransport):
@@ -114,10 +115,5 @@ def _make_scope(request: httpx2.Request) -> dict[str, Any]:
         "headers": [(name.lower(), value) for name, value in request.headers.raw],
         "server": (request.url.host, request.url.port),
         "client": _CLIENT,
-        "extensions": {_IN_PROCESS: {}},
+        "extensions": {IN_PROCESS: {}},
     }
-
-
-def is_in_process(scope: Scope) -> bool:
-    """Return whether a request came through `InProcessTransport`. Its address leads nowhere."""
-    return _IN_PROCESS in scope.get("extensions", ())

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from starlette.types import Scope
+
 API = "api"
 _BY_PATH: Mapping[str, str] = {
     "/openai/": "openai",
@@ -16,6 +18,8 @@ _BY_PATH: Mapping[str, str] = {
     "/console/": "console",
 }
 """The name by the beginning of an address. All others are of the product's own API."""
+IN_PROCESS = "agentic_rag.in_process"
+"""Extension of the scope of requests that `InProcessTransport` sends."""
 _CALLING_DOOR: ContextVar[str | None] = ContextVar("calling_door", default=None)
 
 
@@ -40,3 +44,8 @@ def call_as(door: str) -> Iterator[None]:
         yield
     finally:
         _CALLING_DOOR.reset(token)
+
+
+def is_in_process(scope: Scope) -> bool:
+    """Return whether a request came through `InProcessTransport`. Its address leads nowhere."""
+    return IN_PROCESS in scope.get("extensions", ())

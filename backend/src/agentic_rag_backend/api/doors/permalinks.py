@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 
-from agentic_rag_backend.api.in_process import is_in_process
+from agentic_rag_backend.api.doors.door_names import is_in_process
 
 
 @dataclass(frozen=True, slots=True)

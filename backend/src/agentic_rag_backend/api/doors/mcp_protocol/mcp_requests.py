@@ -21,7 +21,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentic_rag_backend.api.dependencies import Requires, container_of
 from agentic_rag_backend.api.doors.door_names import call_as
 from agentic_rag_backend.api.doors.permalinks import Permalinks
-from agentic_rag_backend.api.in_process import InProcessTransport
 from agentic_rag_backend.api.requests.bodies import bound_body
 from agentic_rag_backend.api.responses.error_responses import problem, request_id_of
 from agentic_rag_backend.domain.identity_provider import is_loopback_name
@@ -174,6 +173,8 @@ class _ApplicationApi:
 
     def __init__(self, application: ASGIApp, base_path: str) -> None:
         import httpx2
+
+        from agentic_rag_backend.api.in_process import InProcessTransport
 
         transport = InProcessTransport(application)
         self._http = httpx2.AsyncClient(transport=transport, base_url=f"http://in-process{base_path}", timeout=None)
