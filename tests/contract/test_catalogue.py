@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,28 +41,6 @@ from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.summaries import generations
 from agentic_rag_backend.stores.catalogue.tenants import tenant_directory as tenants
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database file with all tables, to be copied: copying is faster than migrating."""
-    file = tmp_path_factory.mktemp("migrated") / "catalogue.db"
-
-    async def migrate() -> None:
-        opened = await Catalogue.open(f"sqlite:///{file}")
-        await opened.migrate()
-        await opened.close()
-
-    asyncio.run(migrate())
-    return file
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path, migrated: Path) -> AsyncIterator[Catalogue]:
-    file = Path(shutil.copy(migrated, tmp_path / "catalogue.db"))
-    opened = await Catalogue.open(f"sqlite:///{file}")
-    yield opened
-    await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
@@ -378,10 +356,10 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-async def test_faulty_catalogues_fail(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+async def test_faulty_catalogues_fail(tmp_path: Path, migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     check, plant = FAULTS[name]
     plant(monkeypatch)
-    opened = await Catalogue.open(f"sqlite:///{shutil.copy(migrated, tmp_path / 'catalogue.db')}")
+    opened = await Catalogue.open(f"sqlite:///{shutil.copy(migrated_sqlite, tmp_path / 'catalogue.db')}")
     try:
         with pytest.raises((AssertionError, AttributeError, StoreUnavailable, SQLAlchemyError)):
             await asyncio.wait_for(contract.BY_NAME[check](opened), 20)

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from catalogue_checks import quotas as contract
 from planted_statements import plant
 
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("migrated") / "catalogue.db"
-
-    async def migrate() -> None:
-        opened = await Catalogue.open(f"sqlite:///{file}")
-        await opened.migrate()
-        await opened.close()
-
-    asyncio.run(migrate())
-    return file
-
-
-@pytest.fixture
-async def catalogue(tmp_path: Path, migrated: Path) -> AsyncIterator[Catalogue]:
-    opened = await Catalogue.open(f"sqlite:///{shutil.copy(migrated, tmp_path / 'catalogue.db')}")
-    yield opened
-    await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
